@@ -1,6 +1,7 @@
 import { sqlServersAreHere } from './.ci/sql-servers.mjs';
 
-// Of the tests of row locks, one runs always, and one where there are servers; `npm run test:sql` has all.
+// One test file for locks in SQL always runs, and one if the servers are installed. `npm run test:sql` runs all of
+// them.
 const SQL = sqlServersAreHere() ? 'pglite|lock-rows' : 'pglite';
 
 /** Contracts on servers that take long to start: `npm run test:topologies`. */
@@ -12,7 +13,7 @@ export default {
   runtime: './test/support/jest/runtime.cjs',
   roots: ['<rootDir>/test'],
   testMatch: ['**/*.test.ts'],
-  // These have scripts of their own, which give another list here.
+  // These folders have separate scripts, which replace this list.
   testPathIgnorePatterns: [
     '/node_modules/',
     `<rootDir>/test/((benchmark|browser|chaos|docs|interop|package/matrix)/|package/(package|published)\\.test|cli/ending\\.test|sql/(?!${SQL}))`,
@@ -20,9 +21,10 @@ export default {
     '\\.long\\.test\\.ts$',
   ],
   testSequencer: './test/support/jest/longest-first.mjs',
-  // A suite waits for nine tenths of its time, for leases to end and for servers: this many workers keep two cores busy.
+  // A suite spends nine tenths of its time waiting for leases to end and for servers. This many workers keep two cores
+  // busy.
   maxWorkers: 12,
-  // Tests that wait come to seconds; those that compute are ten times as slow on a machine that is busy elsewhere.
+  // Tests that wait take seconds. Tests that compute are ten times as slow on a machine that is busy otherwise.
   testTimeout: 90_000,
   extensionsToTreatAsEsm: ['.ts'],
   moduleNameMapper: {

@@ -1,4 +1,4 @@
-// npm run bench, and all bench:*: the first argument says what is measured, the others go to its program.
+// Runs npm run bench and all bench:* scripts. The first argument selects the measurement; the others go to its program.
 import { spawnSync } from 'node:child_process';
 import { symlinkSync } from 'node:fs';
 import { join } from 'node:path';
@@ -12,7 +12,8 @@ const measurements = {
     build();
     run('npm', 'install', '--prefix', 'test/benchmark', '--silent', '--no-audit', '--no-fund', '--prefer-offline');
     compile('test/benchmark/tsconfig.json');
-    // The compiled benchmark is where the library's name leads to the build; from there it has to find the peers.
+    // The compiled benchmark is in a folder where the library's name resolves to the build. From there it has to find
+    // the peers.
     symlinkSync(join(root, 'test/benchmark/node_modules'), join(root, 'dist/benchmark/node_modules'), 'junction');
     node('dist/benchmark/benchmark/benchmark.js', ...args);
   },
@@ -22,17 +23,17 @@ const measurements = {
     compile('test/benchmark/pairs/tsconfig.json');
     node('dist/benchmark/benchmark/pairs/pairs.js', ...args);
   },
-  /** The load that the dashboard makes. */
+  /** The load that the dashboard causes. */
   dashboard(...args) {
     build();
     node('test/benchmark/dashboard.mjs', ...args);
   },
-  /** For how long the dashboard's computing keeps other requests waiting. */
+  /** How long the dashboard's computations make other requests wait. */
   stalls(...args) {
     build();
     node('test/benchmark/dashboard-stalls.mjs', ...args);
   },
-  /** The files of lib that one call crosses. */
+  /** The files of lib that one call passes through. */
   files(...args) {
     node('.ci/embed.mjs');
     node(...TYPESCRIPT, 'test/benchmark/files-crossed.mjs', ...args);
@@ -42,7 +43,7 @@ const measurements = {
     build();
     node('test/benchmark/import-time.mjs', ...args);
   },
-  /** Locks in SQL beside locks by hand. */
+  /** Locks in SQL compared with handwritten ones. */
   sql(...args) {
     build();
     node(...TYPESCRIPT, 'test/benchmark/sql-locks.mjs', ...args);
@@ -51,6 +52,11 @@ const measurements = {
   crowd(...args) {
     node('.ci/embed.mjs');
     node(...TYPESCRIPT, 'test/benchmark/crowd/crowd.ts', ...args);
+  },
+  /** One result for many callers on several processes: a single flight beside the same by hand. */
+  flights(...args) {
+    node('.ci/embed.mjs');
+    node(...TYPESCRIPT, 'test/benchmark/flights/flights.ts', ...args);
   },
 };
 

@@ -14,10 +14,10 @@ import { dts } from 'rollup-plugin-dts';
 import { minify } from 'terser';
 import { commands, entries } from './entries.mjs';
 
-/** What the compiler's output imports for decorators: the library has it in itself, once. */
+/** What the compiler's output imports for decorators: the library contains it once. */
 const TSLIB = fileURLToPath(import.meta.resolve('tslib/tslib.es6.mjs'));
 
-/** @param modules the folder of what tsc made of lib: ES modules and their types */
+/** @param modules the folder with tsc's output for lib: ES modules and their types */
 export async function bundleLibrary(modules, target) {
   const esm = join(target, 'esm');
   const cjs = join(target, 'cjs');
@@ -34,15 +34,15 @@ export async function bundleLibrary(modules, target) {
     interop: 'auto',
     plugins: [compact(), namesBeside(), withoutCommands()],
   });
-  // Types are for what programs import.
+  // Only what programs import needs types.
   const types = await open(modules, '.d.ts', entries, [dts()]);
-  // A lease can be used with `await using`: a program may compile for an older target, and have older types of Node.js.
+  // For `await using` with leases, in programs that compile for an older target or have older types of Node.js.
   const banner = '/// <reference lib="esnext.disposable" />';
   await write(types, { dir: esm, banner, plugins: [typesPassedOnFrom('cjs', shared), optionalTypes()] });
   await write(types, { dir: cjs, banner, plugins: [optionalTypes()] });
 }
 
-/** The nearest package.json tells Node, and TypeScript, of which kind the .js and .d.ts files below it are. */
+/** Node.js and TypeScript take the format of .js and .d.ts files from the nearest package.json. */
 function declareKind(folder, type) {
   mkdirSync(folder, { recursive: true });
   writeFileSync(join(folder, 'package.json'), `${JSON.stringify({ type })}\n`);
@@ -80,7 +80,7 @@ function write({ bundle, file, extension }, options) {
   });
 }
 
-/** A module and all that it imports, directly or not. */
+/** A module and everything that it imports, directly or indirectly. */
 function reachable(start, getModuleInfo) {
   const found = new Set([start]);
   for (const id of found) {
@@ -121,7 +121,7 @@ function passedOnFrom(folder, shared) {
   };
 }
 
-/** The types of code that is written once are, too. */
+/** The types of code that is written once are written once too. */
 function typesPassedOnFrom(folder, shared) {
   return {
     name: 'types-passed-on-from',
@@ -134,7 +134,10 @@ function typesPassedOnFrom(folder, shared) {
   };
 }
 
-/** Types of ioredis are `any` where it is not installed, and no error: an application may have node-redis alone. */
+/**
+ * If ioredis is not installed, its types are `any` instead of an error, because an application may have only
+ * node-redis.
+ */
 function optionalTypes() {
   return {
     name: 'optional-types',
@@ -146,7 +149,7 @@ function optionalTypes() {
   };
 }
 
-/** How a file imports that of the same name in a folder beside its own format's. */
+/** How a file imports the file with the same name in another format's folder. */
 function besides(folder, file) {
   return posix.join(posix.relative(dirname(file), '.'), '..', folder, file);
 }
@@ -184,7 +187,10 @@ function withoutCommands() {
   };
 }
 
-/** Takes out comments and most of the indentation. All names stay: who debugs an application reads this code. */
+/**
+ * Removes comments and most of the indentation. All names stay, because this code is read when applications are
+ * debugged.
+ */
 function compact() {
   return {
     name: 'compact',

@@ -29,9 +29,10 @@ if (values.long) process.env.CHAOS_LONG = '6';
 
 limitTo(30);
 step('scripts', '.ci/embed.mjs');
-// Leases on real servers expire even while this machine is busy, so these tests run first, with nothing beside them.
-const WITH_SERVERS = 'test/chaos/(anomalies/|faults/|security/|shutdown/|flights/flights)';
-const COMPUTED = 'test/chaos/(?!anomalies|faults|security|shutdown|flights/flights)';
+// Leases on real servers expire even while this machine is busy, so these tests run first, and nothing else runs
+// meanwhile.
+const WITH_SERVERS = 'test/chaos/(anomalies/|faults/|security/|shutdown/|relays/|flights/flights)';
+const COMPUTED = 'test/chaos/(?!anomalies|faults|security|shutdown|relays|flights/flights)';
 const run = (title, pattern, workers) =>
   runJest(title, ...only(pattern), '--verbose', '--passWithNoTests', `--maxWorkers=${workers}`, ...own);
 if (seed !== undefined) finish(run('schedules', 'test/chaos/simulation/schedules/', 2));

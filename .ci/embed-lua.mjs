@@ -9,9 +9,9 @@ import { basename } from 'node:path';
 
 const folder = new URL('../lib/backends/redis/scripts/', import.meta.url);
 const INCLUDE = /^-- @include (\S+)\n/gm;
-/** Its scripts use keys that they were not given: the leases of other readers. */
+/** The folder whose scripts use keys that are not in KEYS: the leases of other readers. */
 const READ_LEASE = 'read-write/read-lease';
-/** Dragonfly takes it for an instruction, Redis for a comment. */
+/** An instruction for Dragonfly, and a comment for Redis. */
 const UNDECLARED_KEYS = '--!df flags=allow-undeclared-keys\\n';
 
 const paths = readdirSync(folder, { recursive: true })
@@ -28,7 +28,7 @@ for (const path of paths.filter(isInclude)) {
 }
 const includeOf = new Map([...includes].flatMap(([name, { defines }]) => defines.map((symbol) => [symbol, name])));
 
-/** Fails unless a script lists just the includes that it uses, in an order that works. */
+/** Fails unless a script lists exactly the includes that it uses, in an order that works. */
 function check(path) {
   const text = read(path);
   const listed = new Set();
@@ -49,7 +49,7 @@ function check(path) {
   }
 }
 
-/** Fails when a text uses what an include defines that is not listed before it. */
+/** Fails if a text uses a definition of an include that is not listed before it. */
 function checkListed(path, text, listed, own) {
   for (const [symbol, name] of includeOf) {
     if (name === own || listed.has(name) || !uses(text, symbol)) continue;
@@ -121,7 +121,7 @@ export const SCRIPT_SOURCES: Readonly<Record<${names}, string>> = {
 ${entries.join('')}};
 `;
 const target = new URL('../scripts.generated.ts', folder);
-// Left alone when nothing changed: a test or compiler may be reading it.
+// The file is not written if nothing has changed, because a test or compiler may be reading it.
 if (!existsSync(target) || readFileSync(target, 'utf8') !== text) {
   writeFileSync(target, text);
 }

@@ -28,5 +28,5 @@ export const PAGE_FILES: Readonly<Record<string, { readonly type: string; readon
 ${files.join('')}};
 `;
 const target = new URL('../page.generated.ts', folder);
-// Left alone when nothing changed: a test or compiler may be reading it.
+// The file is not written if nothing has changed, because a test or compiler may be reading it.
 if (!existsSync(target) || readFileSync(target, 'utf8') !== text) writeFileSync(target, text);

@@ -1,3 +1,3 @@
-// Writes the source files that are made of others: the scripts of Redis, and the page of the dashboard.
+// Generates the source files that embed others: the Redis scripts, and the page of the dashboard.
 import './embed-lua.mjs';
 import './embed-page.mjs';

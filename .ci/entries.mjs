@@ -17,7 +17,7 @@ export const entries = files.filter((name) => name !== COMMAND);
 /** The entries that are programs. */
 export const commands = files.filter((name) => name === COMMAND);
 
-/** What package.json has to say of the entries. */
+/** The fields of package.json that describe the entries. */
 export function packageFields() {
   const others = entries.filter((name) => name !== 'index');
   return {
@@ -26,7 +26,7 @@ export function packageFields() {
       ...Object.fromEntries(others.map((name) => [`./${name}`, conditions(name)])),
       './package.json': './package.json',
     },
-    // For `moduleResolution: node10`, which does not know exports.
+    // For `moduleResolution: node10`, which does not support exports.
     typesVersions: { '*': Object.fromEntries(others.map((name) => [name, [`./dist/cjs/${name}.d.ts`]])) },
     bin: commands.length === 0 ? undefined : { 'nestjs-redis-lock': `dist/esm/${COMMAND}.js` },
   };

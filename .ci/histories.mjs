@@ -1,5 +1,5 @@
 // npm run test:histories: histories of the simulation, of broken backends and of processes under faults, checked by
-// Porcupine beside our own checker. Needs Go; without it, it says so and ends well.
+// Porcupine as well as by our own checker. Needs Go; without it, the script says so and succeeds.
 import { spawnSync } from 'node:child_process';
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -31,7 +31,7 @@ const FAULTS = 'test/chaos/faults/processes';
 process.env.CHAOS_HISTORIES = folder;
 if (!provideRedis()) process.exit(1);
 if (run(process.execPath, ['.ci/embed.mjs']) !== 0) process.exit(1);
-// Whether these tests pass is shown by test:chaos.
+// Whether these tests pass is checked by test:chaos.
 runJest('faults', ...only(FAULTS), '--silent');
 const isFine =
   run('go', ['build', '-o', program, '.'], porcupine) === 0 &&

@@ -1,5 +1,5 @@
 // npm run test:interop: this library and the real Redisson on one Redis. Needs a JDK (17 or newer) and Maven; without
-// them it says so and ends well, as most machines have neither.
+// them the script says so and succeeds, because most machines have neither.
 import { spawnSync } from 'node:child_process';
 import { finishWithJest, only, root, step } from './jest-run.mjs';
 import { has, skip } from './needs.mjs';

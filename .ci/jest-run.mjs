@@ -1,4 +1,4 @@
-// Runs the steps of a test script, and jest as one of them, and counts.
+// Runs the steps of a test script, one of which is jest, and counts the tests.
 import { spawn, spawnSync } from 'node:child_process';
 import { once } from 'node:events';
 import { closeSync, mkdtempSync, openSync, readFileSync, rmSync } from 'node:fs';
@@ -7,13 +7,13 @@ import { join, relative } from 'node:path';
 import { fileURLToPath } from 'node:url';
 
 export const root = fileURLToPath(new URL('..', import.meta.url));
-// NestJS 12 is made of ES modules, which jest loads through an experimental part of Node.
+// NestJS 12 consists of ES modules, which jest loads by an experimental feature of Node.js.
 const JEST_OPTIONS = '--experimental-vm-modules --disable-warning=ExperimentalWarning';
 const failedSteps = [];
 const started = Date.now();
 let limit;
 
-/** Limits the script to this many minutes from its start. What still runs then is ended, and has failed. */
+/** Limits the script to this many minutes from its start. Whatever still runs then is ended, and counts as failed. */
 export function limitTo(minutes) {
   limit = minutes;
 }
@@ -36,8 +36,8 @@ export function step(title, program, ...args) {
 }
 
 /**
- * Starts a program of this repository beside the next steps. The returned function waits for its end, and prints what
- * it wrote.
+ * Starts a program of this repository that runs during the next steps. The returned function waits for its end, and
+ * prints its output.
  */
 export function begin(title, program, ...args) {
   const folder = mkdtempSync(join(tmpdir(), 'step-'));
@@ -56,7 +56,7 @@ export function begin(title, program, ...args) {
   };
 }
 
-/** Runs jest with these arguments, prints the closing line `N passed, N failed`, and sets the exit code by it. */
+/** Runs jest with these arguments, prints the closing line `N passed, N failed`, and sets the exit code accordingly. */
 export function finishWithJest(...args) {
   finish(runJest('tests', ...args));
 }
@@ -71,12 +71,12 @@ export function runJest(title, ...args) {
   return result;
 }
 
-/** Prints the closing line `N passed, N failed` for all these reports, and sets the exit code by it. */
+/** Prints the closing line `N passed, N failed` for all these reports, and sets the exit code accordingly. */
 export function finish(...reports) {
   process.exitCode = conclude(reports) ? 0 : 1;
 }
 
-/** Arguments by which jest runs a folder that its configuration leaves to a separate script. */
+/** The arguments that make jest run a folder which its configuration leaves to a separate script. */
 export function only(folder) {
   return ['--testPathIgnorePatterns', '/node_modules/', '--testPathPatterns', folder];
 }
@@ -89,10 +89,10 @@ function read(report) {
   }
 }
 
-/** Prints the closing line. True when all is well. */
+/** Prints the closing line. Returns true if nothing failed. */
 function conclude(reports) {
   const sum = (count) => reports.reduce((total, report) => total + count(report), 0);
-  // A file that could not even be loaded has no tests that could count: it counts as one failed test.
+  // A file that could not even be loaded has no tests to count, so it counts as one failed test.
   const broken = reports.flatMap(({ testResults }) =>
     testResults.filter((file) => file.status === 'failed' && file.assertionResults.length === 0),
   );

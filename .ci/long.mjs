@@ -1,5 +1,5 @@
-// npm run test:long: what is left out of npm test because it takes long, the files that end in .long.test.ts.
-// It takes two to three minutes on two cores. Arguments go to jest: npm run test:long -- -t 'demo'
+// npm run test:long: the files that end in .long.test.ts, which npm test leaves out because they take long. This takes
+// two to three minutes on two cores. Arguments go to jest: npm run test:long -- -t 'demo'
 import { finishWithJest, limitTo, only, step } from './jest-run.mjs';
 import { provideRedis } from './provide-redis.mjs';
 

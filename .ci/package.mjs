@@ -1,5 +1,5 @@
-// npm run test:package: applications that users may have, made anew, compile against the packed library, with the
-// settings of theirs, and run what README.md shows. The command line's program is run as it is published, too.
+// npm run test:package: makes new applications like those of users, which compile with the packed library and with the
+// settings that users may have, and run the code of README.md. The published program of the command line runs too.
 import { finishWithJest, only, step } from './jest-run.mjs';
 import { provideRedis } from './provide-redis.mjs';
 

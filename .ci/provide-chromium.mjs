@@ -3,8 +3,8 @@ import { spawnSync } from 'node:child_process';
 const NAMES = ['chromium', 'chromium-browser', 'google-chrome', 'google-chrome-stable'];
 
 /**
- * The path of a Chromium: that of CHROMIUM, or one of the PATH; on Debian, as root or with sudo, it is installed if
- * need be. `undefined` where there is none.
+ * The path of a Chromium: the one of CHROMIUM, or one on the PATH. On Debian, as root or with sudo, it is installed if
+ * necessary. `undefined` if there is none.
  */
 export function provideChromium() {
   const given = process.env.CHROMIUM;

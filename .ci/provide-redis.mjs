@@ -6,8 +6,8 @@ Ubuntu: apt-get install redis-server, Fedora: dnf install redis, macOS: brew ins
 running Redis is neither needed nor touched.`;
 
 /**
- * True when redis-server is on the PATH, after installing it on Debian and Ubuntu if need be. Says what to do
- * otherwise.
+ * Returns true if redis-server is on the PATH, after installing it on Debian and Ubuntu if necessary. Otherwise, prints
+ * what to do.
  */
 export function provideRedis() {
   if (redisVersion()) {
@@ -17,7 +17,7 @@ export function provideRedis() {
     console.log(
       'There is no redis-server on the PATH: installing it with apt-get. To install nothing, stop this with Ctrl+C and put a redis-server 7 or newer on the PATH.',
     );
-    aptGet('update'); // an unreachable source of several is no reason to give up
+    aptGet('update'); // one of several sources may be unreachable
     aptGet('install', '-y', '--no-install-recommends', 'redis-server');
   }
   if (redisVersion()) {
@@ -27,7 +27,7 @@ export function provideRedis() {
   return false;
 }
 
-/** Such as `Redis server v=7.0.15 …`; `undefined` without redis-server. */
+/** For example `Redis server v=7.0.15 …`; `undefined` without redis-server. */
 export function redisVersion() {
   const { status, stdout } = spawnSync('redis-server', ['--version'], { encoding: 'utf8' });
   return status === 0 ? stdout.trim() : undefined;

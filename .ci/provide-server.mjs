@@ -34,7 +34,7 @@ export function provideServer({ wheel, program, python }) {
   return find(folder, program);
 }
 
-/** The path of the file whose name ends so. */
+/** The path of the file whose name ends with this. */
 function find(folder, ending) {
   try {
     const file = readdirSync(folder, { recursive: true }).find((path) => basename(path).endsWith(ending));

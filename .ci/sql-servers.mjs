@@ -1,7 +1,7 @@
 import { spawnSync } from 'node:child_process';
 import { existsSync } from 'node:fs';
 
-/** Whether PostgreSQL and MariaDB are both installed, where the tests find them. */
+/** Whether PostgreSQL and MariaDB are both installed in a place where the tests find them. */
 export function sqlServersAreHere() {
   return (
     (existsSync('/usr/lib/postgresql') || runs('initdb', '--version')) &&

@@ -1,4 +1,4 @@
-// npm run test:sql: row locks on real servers of PostgreSQL and MariaDB, which are installed where they are missing
+// npm run test:sql: row locks on real servers of PostgreSQL and MariaDB, which are installed if they are missing
 // (Debian, Ubuntu). Arguments go to jest: npm run test:sql -- -t 'kill'
 import { spawnSync } from 'node:child_process';
 import { finishWithJest, limitTo, only, step } from './jest-run.mjs';
@@ -25,7 +25,7 @@ const hasPgbouncer = () => runs('/usr/sbin/pgbouncer', '--version') || runs('pgb
 
 if (!(sqlServersAreHere() && hasPgbouncer()) && runs('apt-get', '--version')) {
   console.log('PostgreSQL, MariaDB or pgbouncer is not here: installing them with apt-get');
-  aptGet('update'); // an unreachable source of several is no reason to give up
+  aptGet('update'); // one of several sources may be unreachable
   aptGet('install', '-y', '--no-install-recommends', 'postgresql', 'mariadb-server', 'pgbouncer');
 }
 if (!sqlServersAreHere()) {

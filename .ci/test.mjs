@@ -1,5 +1,5 @@
-// All checks but those of other scripts: redis-server is there, lint, types, then the tests, on the sources. Arguments
-// go to jest:
+// All checks except those of other scripts: whether redis-server is installed, lint, types, and then the tests, on the
+// sources. Arguments go to jest:
 //   npm test -- test/backends -t 'hands the lock'
 import { begin, finish, runJest, step } from './jest-run.mjs';
 import { provideRedis, redisVersion } from './provide-redis.mjs';
@@ -9,7 +9,7 @@ if (!provideRedis()) {
 }
 console.log(`Node.js ${process.version}, ${redisVersion()}`);
 step('scripts', '.ci/embed.mjs');
-// Beside the tests, which wait for most of their time.
+// Runs during the tests, which wait for most of their time.
 const types = begin('types', 'node_modules/typescript/bin/tsc');
 step('lint', 'node_modules/@biomejs/biome/bin/biome', 'check', '--error-on-warnings', '.');
 const report = runJest('tests', ...process.argv.slice(2));

@@ -1,6 +1,6 @@
-// npm run test:topologies: what every backend promises, with servers that take long to start: a cluster, Sentinel, and
-// the nodes of a quorum. npm test runs the same clauses in memory, on one server, and on a quorum in memory. And what
-// every adapter of a Redis client promises, on one server, clusters and Sentinels.
+// npm run test:topologies: the contract of backends, with servers that take long to start: a cluster, Sentinel, and the
+// nodes of a quorum. npm test runs the same clauses in memory, on one server, and on a quorum in memory. Also the
+// contract of the adapters of Redis clients, on one server, clusters and Sentinels.
 import { TOPOLOGIES } from '../jest.config.mjs';
 import { finishWithJest, limitTo, only, step } from './jest-run.mjs';
 import { provideRedis } from './provide-redis.mjs';

@@ -7,6 +7,7 @@ import { LoopbackGuard } from './config/loopback.guard.js';
 import { redisUrl } from './config/redis-url.js';
 import { REPLICA } from './config/replica.js';
 import { OrdersModule } from './orders/orders.module.js';
+import { PricesModule } from './prices/prices.module.js';
 import { ReportsModule } from './reports/reports.module.js';
 import { StockModule } from './stock/stock.module.js';
 
@@ -23,6 +24,7 @@ import { StockModule } from './stock/stock.module.js';
     ScheduleModule.forRoot(),
     StockModule,
     OrdersModule,
+    PricesModule,
     ReportsModule,
   ],
   // A request whose lock stays busy for its waitTime is answered with 423 Locked.

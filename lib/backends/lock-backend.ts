@@ -74,7 +74,7 @@ export interface LockBackend {
   /** Single flights and their results; undefined: this backend has none. */
   readonly flights?: FlightBackend | undefined;
 
-  /** Stores waits for the deadlock detection; undefined: deadlocks are not found. */
+  /** Stores waits for the deadlock detection; undefined: no deadlocks are detected. */
   readonly waits?: WaitBackend | undefined;
 
   /**
@@ -86,7 +86,7 @@ export interface LockBackend {
 
   /** Lists locks and clients; undefined: this backend cannot. */
   readonly directory?: LockDirectory | undefined;
-  /** Waiting in the backend; undefined: waiters listen for releases (see {@link subscribe}) and ask again. */
+  /** Lets callers wait in the backend; undefined: waiters listen for releases (see {@link subscribe}) and ask again. */
   readonly blocking?: BlockingBackend | undefined;
 
   /**
@@ -99,7 +99,7 @@ export interface LockBackend {
   readonly health?: NodeWatch | undefined;
 
   /**
-   * Acquires a lock that is free, or that this owner holds already.
+   * Acquires a lock that is free or that this owner already holds.
    *
    * @throws BackendError
    */
@@ -180,10 +180,10 @@ export interface LockBackend {
    * Frees a lock of any type, whoever holds it, wakes waiters, and notifies the clients of the removed owners. Resolves
    * to each removed owner once; to an empty list when the lock was free.
    *
-   * With `expected`, only the listed owners are removed. They are compared and removed in one step: an owner that
-   * acquired the lock meanwhile keeps it, and an empty list removes nobody. An owner that holds the lock as a writer
-   * and as a reader is removed from both. Unlisted readers keep their lock, and waiters are woken only when no owner is
-   * left. Resolves to the removed owners.
+   * With `expected`, only the listed owners are removed. They are compared and removed in one step, so an owner that
+   * acquired the lock meanwhile keeps it. An empty list removes nobody. An owner that holds the lock as a writer and as
+   * a reader is removed from both. Unlisted readers keep their lock, and waiters are woken only when no owner is left.
+   * Resolves to the removed owners.
    *
    * @throws BackendError
    */
@@ -208,8 +208,8 @@ export interface LockBackend {
   subscribe(key: string, type: HeldType, clientId: string, listener: (wake: Wake) => void): Subscription;
 
   /**
-   * Listens for forced releases that removed owners of this client, whoever requested them. Such a message may come
-   * from anybody: verify it before you rely on it, unless it carries a {@link Removal.reason}. Without this method,
+   * Listens for forced releases that removed owners of this client, whoever requested them. Anybody can send such a
+   * message, so verify it before you rely on it, unless it carries a {@link Removal.reason}. Without this method,
    * forced releases are not announced.
    */
   listenToClient?(clientId: string, listener: (removal: Removal) => void): Subscription;

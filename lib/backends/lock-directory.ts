@@ -1,7 +1,7 @@
 import type { HeldType } from './lock-requests.js';
 
 /**
- * The record that a client keeps of itself: its identity, its locks and its waits. Times are in milliseconds.
+ * The record that a client writes about itself: its identity, its locks and its waits. Times are in milliseconds.
  *
  * @publicApi
  */
@@ -43,7 +43,7 @@ export interface HoldRecord {
 export interface WaitRecord {
   readonly key: string;
   readonly type: HeldType;
-  /** Of the first caller, as in {@link HoldRecord}. */
+  /** The group of the first caller, as in {@link HoldRecord}. */
   readonly group: string;
   readonly method: string;
   /** The number of the client's callers that wait. */
@@ -60,7 +60,8 @@ export interface KeyPage {
    */
   readonly keys: readonly string[];
   /**
-   * Keys of semaphores and latches that this library has created or found short of permits, if the backend knows them.
+   * Keys of semaphores and latches that this library has created, or in which it found too few permits, if the backend
+   * knows them.
    */
   readonly synchronizers?: readonly string[];
   /** Keys of single flights that have a result, if the backend knows them. */
@@ -93,7 +94,7 @@ export interface LockDirectory {
   writeClient(record: ClientRecord, lifetime: number): Promise<void>;
 
   /**
-   * The record of a client as it was written, its durations extended to the present; undefined: there is none.
+   * The record of a client, with its durations extended to the present; undefined: there is none.
    *
    * @throws BackendError
    */

@@ -90,7 +90,7 @@ export interface Busy extends Answered {
   /** An owner that holds the lock, or is ahead of this one in a fair queue. */
   readonly holder: string | undefined;
   /**
-   * The backend has released parts of the acquisition again (a quorum without a majority), so another attempt needs
+   * The backend (a quorum without a majority) has released parts of the acquisition again, so another attempt needs
    * another owner.
    */
   readonly spent?: boolean;
@@ -124,7 +124,7 @@ export interface ReleaseRequest extends OwnerRef {
    * until the release is sent; other backends leave it false.
    */
   unsent?: boolean;
-  /** Set by the caller while the release is `unsent`: then it is not sent, and its reply means nothing. */
+  /** Set by the caller while the release is `unsent`. The release is then not sent, and its reply means nothing. */
   withdrawn?: boolean;
 }
 
@@ -135,7 +135,8 @@ export interface ReleaseReply {
   /** How many other processes received the message: subscribers of the channel, not counting this process. */
   readonly listeners: number;
   /**
-   * A message was published; this process receives it too if it listens. False: no process was notified of the release.
+   * A message was published, which this process also receives if it listens. False: no process was notified of the
+   * release.
    */
   readonly published: boolean;
   /** The connection broke while the release was under way, so the release may have been executed twice. */

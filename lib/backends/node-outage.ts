@@ -39,7 +39,7 @@ export class NodeHealth {
     return this.lastAnswer;
   }
 
-  /** @param taking whether the request would have taken something, such as a lock */
+  /** @param taking whether the request was meant to take something, such as a lock */
   answered(taking: boolean): void {
     this.lastAnswer = this.runtime.monotonic();
     if (this.outageSince === undefined) return;
@@ -71,8 +71,8 @@ export class NodeHealth {
 }
 
 /**
- * Reports which nodes of a backend do not answer. Without it, a caller waits as long as its `waitTime` allows, even
- * during an outage.
+ * Reports which nodes of a backend do not answer. Without such reports, a caller waits as long as its `waitTime`
+ * allows, even during an outage.
  *
  * @publicApi
  */

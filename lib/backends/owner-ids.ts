@@ -6,7 +6,7 @@ export function ownerId(clientId: string, number: number): string {
 }
 
 /**
- * The owner of a lock that was detached: whoever knows the secret of its ticket may adopt the lock. Scripts compute it,
+ * The owner of a detached lock. Anybody who knows the secret of its ticket may adopt the lock. Scripts compute this id,
  * too.
  */
 export function ticketOwner(clientId: string, secret: string): string {
@@ -36,7 +36,7 @@ const VERSION_AT = 14;
 /** The UUID version for custom ids (RFC 9562). Java creates ids of version 4. */
 const OURS = '8';
 
-/** The id of a client: a UUID whose version tells this library's clients from Redisson's. */
+/** The id of a client: a UUID whose version distinguishes this library's clients from Redisson's. */
 export function toClientId(uuid: string): string {
   return `${uuid.slice(0, VERSION_AT)}${OURS}${uuid.slice(VERSION_AT + 1)}`;
 }

@@ -54,7 +54,7 @@ export function deadlineTimer(runtime: Runtime, delay: number, giveUp: () => voi
   return new DeadlineTimer(runtime, delay, giveUp, keepAlive);
 }
 
-/** A class, for the reason in engine/collections/list-of.ts. */
+/** This is a class for the reason given in engine/collections/list-of.ts. */
 class DeadlineTimer implements Timer {
   private readonly timer: Timer;
   private cancelled = false;
@@ -74,22 +74,22 @@ class DeadlineTimer implements Timer {
 
 /** A request gets at most this many milliseconds more after the event loop was blocked. */
 const LONGEST_GRACE = 1_000;
-/** A timer that fires less than this many milliseconds late was not held up. */
+/** A timer that fires less than this many milliseconds late was not delayed by a blocked event loop. */
 const ON_TIME = 2;
 
 /**
- * A {@link deadlineTimer} for answers to requests. When the event loop was blocked, they get that time again, within
- * bounds: node-redis writes a command one turn after it was sent, so that a server may see it only when the loop moves
- * on.
+ * A {@link deadlineTimer} for answers to requests. If the event loop was blocked, requests get that time in addition,
+ * within bounds. The reason is that node-redis writes a command one turn after it was sent, so a server may receive it
+ * only when the loop continues.
  *
  * @param due on the monotonic clock
- * @param giveUp gets a moment: requests that were due by then are overdue
+ * @param giveUp receives a moment. Requests that were due by then are overdue
  */
 export function answerTimer(runtime: Runtime, due: number, giveUp: (moment: number) => void): Timer {
   return new AnswerTimer(runtime, due, giveUp);
 }
 
-/** A class, for the reason in engine/collections/list-of.ts. */
+/** This is a class for the reason given in engine/collections/list-of.ts. */
 class AnswerTimer implements Timer {
   private timer: Timer;
 

@@ -1,6 +1,6 @@
 /**
- * Why a listener is called. `message`: the lock was released; `owner` is the waiter that the message is addressed to
- * (fair locks). `resync`: messages may have been lost.
+ * Why a listener is called. `message`: the lock was released; for fair locks, `owner` is the waiter to which the
+ * message is addressed. `resync`: messages may have been lost.
  *
  * @publicApi
  */

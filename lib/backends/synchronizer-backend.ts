@@ -17,7 +17,7 @@ export interface RequestId {
   /** Higher for each request of the client. */
   readonly sequence: number;
   /**
-   * The request was sent before and that copy may still be under way. The answer is then remembered even if nothing
+   * The request was sent before, and that copy may still be under way. The answer is then remembered even if nothing
    * changed, so that the other copy changes nothing.
    */
   readonly repeated?: boolean;

@@ -9,8 +9,9 @@ export interface WaitChange {
 }
 
 /**
- * Stores the waits of callers that hold locks and wait for others, so that deadlocks are found: see docs/deadlocks.md.
- * Waits are stored under the waiting owners. A backend without this part finds no deadlocks.
+ * Stores the waits of callers that hold locks and wait for others, so that deadlocks can be detected: see
+ * docs/deadlocks.md. Waits are stored under the waiting owners. Without this part of a backend, no deadlocks are
+ * detected.
  *
  * All methods may be called at any time, concurrently. Promises reject with {@link BackendError} only.
  *
@@ -18,8 +19,8 @@ export interface WaitChange {
  */
 export interface WaitBackend {
   /**
-   * How many milliseconds the backend's time is ahead of this process's monotonic clock, or a little more: the time in
-   * the answer minus the time of the request. `holder` is any owner of the caller.
+   * How many milliseconds the backend's time is ahead of this process's monotonic clock. It is computed as the time in
+   * the answer minus the time of the request, so it may be a little too large. `holder` is any owner of the caller.
    */
   clockOffset(holder: string): Promise<number>;
 

@@ -35,7 +35,7 @@ export async function runCommandLine(
   version: () => string,
 ): Promise<number> {
   const output = new Output(asksForJson(args));
-  const settled = neverSilent(output);
+  const settled = reportUnhandled(output);
   try {
     return await output.end(await run(args, environment, version, output));
   } catch (error) {
@@ -68,7 +68,7 @@ async function run(
  *
  * @returns a function to call when the command has settled
  */
-function neverSilent(output: Output): () => void {
+function reportUnhandled(output: Output): () => void {
   const uncaught = async (error: unknown) => process.exit(await output.end(fail(toCommandError(error), output)));
   const unsettled = async () => {
     const message = 'The program ended before it had an answer; nothing is known. This is a bug in nestjs-redis-lock';
@@ -81,7 +81,7 @@ function neverSilent(output: Output): () => void {
 async function runCommand(command: Command, line: CommandLine, place: RedisPlace, output: Output): Promise<number> {
   const redis = await openRedis(place);
   try {
-    sayReplica(redis, line, place, output);
+    noteReplica(redis, line, place, output);
     const locks = createLockService({
       connection: redis.connection,
       keyPrefix: line.options.prefix,
@@ -102,7 +102,7 @@ async function runCommand(command: Command, line: CommandLine, place: RedisPlace
 }
 
 /** @throws CommandError for a release on a replica, because its master would still have the lock */
-function sayReplica(
+function noteReplica(
   { replicaOf }: OpenRedis,
   { verb }: CommandLine,
   { description }: RedisPlace,

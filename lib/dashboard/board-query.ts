@@ -1,7 +1,7 @@
 import { BadRequestException } from '@nestjs/common';
 import type { BoardLock } from './board-snapshot.js';
 
-/** Which locks a viewer wants to see. */
+/** Selects the locks that a viewer wants to see. */
 export interface BoardQuery {
   /** A part of a name or an owner, or of an application, host or method that holds or waits. `''`: all locks. */
   readonly search: string;

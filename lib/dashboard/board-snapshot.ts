@@ -67,7 +67,7 @@ export interface BoardSynchronizer {
   readonly waiting: number;
 }
 
-/** A result of a single flight that is kept. */
+/** The kept result of a single flight. */
 export interface BoardResult {
   readonly name: string;
   /** In words. */

@@ -11,7 +11,7 @@ const MOST_SYNCHRONIZERS = 500;
 const PAGE_SIZE = 50;
 /** At most this many selections of a snapshot are cached, because a viewer can request any number of them. */
 const MOST_SELECTIONS = 200;
-/** The clock is read once for this many locks. */
+/** The clock is read only once for this many locks. */
 const STEP = 500;
 
 /** A page of the locks that a query finds. */

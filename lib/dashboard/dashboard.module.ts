@@ -38,9 +38,8 @@ export class RedisLockDashboardModule {
    * RedisLockDashboardModule.forRoot({ path: 'admin/locks', guards: [AdminGuard], readOnly: false })
    * ```
    *
-   * @throws LockConfigurationError without `guards` and without `public: true`, and for a bad option; when the
-   * application starts, where
-   *   another dashboard has the same path
+   * @throws LockConfigurationError without `guards` and without `public: true`, and for a bad option. When the
+   *   application starts, also if another dashboard has the same path
    */
   static forRoot(options: RedisLockDashboardOptions): DynamicModule {
     checkDashboardOptions(options);

@@ -12,11 +12,16 @@ import { SnapshotFeed } from './snapshot-feed.js';
 import { takeSnapshot } from './take-snapshot.js';
 import { TimeSlices } from './time-slices.js';
 
-/** A viewer gets a message at least this often, in milliseconds, even if nothing changes or Redis does not answer. */
+/**
+ * The longest time between two messages to a viewer, in milliseconds, even if nothing changes or Redis does not answer.
+ */
 const SIGN_OF_LIFE = 3_000;
 /** How long a stream lasts. The page then opens a new one, and the guards are asked again. */
 const LONGEST_STREAM = 5 * 60_000;
-/** How many viewers have a stream at once, because each costs memory and time. Further pages poll every two seconds. */
+/**
+ * How many viewers can have a stream at once, because each stream costs memory and time. Further pages poll every two
+ * seconds.
+ */
 const MOST_STREAMS = 100;
 const STATUS_OF: Readonly<Record<string, number>> = {
   LockKeyError: 400,
@@ -34,7 +39,10 @@ export class LockBoard implements OnModuleDestroy {
   private readonly place: BoardPlace;
   private readonly slices = new TimeSlices();
   private view: BoardView | undefined;
-  /** Settles when all viewers so far have been served: one after the other, as they share the slices of time. */
+  /**
+   * Settles when all viewers so far have been served. They are served one after another, because they share the time
+   * slices.
+   */
   private served: Promise<unknown> = Promise.resolve();
   private closed = false;
 
@@ -116,7 +124,7 @@ export class LockBoard implements OnModuleDestroy {
     }
   }
 
-  /** An open stream would keep the server from closing. */
+  /** Ends all streams, because an open stream would prevent the server from closing. */
   onModuleDestroy(): void {
     this.closed = true;
     this.feed.close();

@@ -3,7 +3,7 @@ import type { Snapshot } from './board-snapshot.js';
 /** The shortest time between two snapshots, in milliseconds. */
 const SHORTEST_PAUSE = 1_000;
 /**
- * The pause after a slow snapshot is this many times as long as the snapshot took, so that reading takes at most a
+ * The pause after a slow snapshot is this many times as long as the snapshot took, so that snapshots take at most a
  * fifth of the time.
  */
 const REST = 4;
@@ -50,7 +50,7 @@ export class SnapshotFeed {
    */
   follow(listener: (snapshot: Snapshot) => void): () => void {
     this.listeners.add(listener);
-    if (this.taken !== undefined && performance.now() < this.nextAt) tell(listener, this.taken);
+    if (this.taken !== undefined && performance.now() < this.nextAt) notify(listener, this.taken);
     else this.takeInBackground();
     this.schedule();
     return () => {
@@ -89,7 +89,7 @@ export class SnapshotFeed {
     const took = performance.now() - started;
     this.nextAt = started + took + Math.max(SHORTEST_PAUSE - took, rest * took);
     this.taking = undefined;
-    for (const listener of [...this.listeners]) tell(listener, this.latest);
+    for (const listener of [...this.listeners]) notify(listener, this.latest);
     this.schedule();
     return this.taken;
   }
@@ -109,10 +109,10 @@ export class SnapshotFeed {
 }
 
 /** An error with one viewer must not affect the others. */
-function tell(listener: (snapshot: Snapshot) => void, snapshot: Snapshot): void {
+function notify(listener: (snapshot: Snapshot) => void, snapshot: Snapshot): void {
   try {
     listener(snapshot);
   } catch {
-    // It may be shown the next one.
+    // The next snapshot may reach this viewer.
   }
 }

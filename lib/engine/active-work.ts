@@ -7,7 +7,7 @@ import type { LocksOfOneService } from './several/locks-of-one-service.js';
 export interface Activity {
   /** Locks that the service holds, or that its callers wait for. */
   readonly queues: number;
-  /** Leases that were not released yet. */
+  /** Leases that have not been released yet. */
   readonly leases: number;
   /** Callers that are still acquiring several locks. */
   readonly severalLocks: number;
@@ -22,7 +22,7 @@ export interface Activity {
 /** The unfinished work of one service. Shutdown waits until it ends. */
 export class ActiveWork {
   readonly queues = new QueueTable();
-  /** Leases that were not released yet. */
+  /** Leases that have not been released yet. */
   readonly leases = new LinkedQueue<LockLease>();
   /** Unfinished acquisitions of several locks. A caller has an entry for each lock type. */
   readonly several = new Set<LocksOfOneService>();
@@ -65,7 +65,7 @@ export class ActiveWork {
     this.changed();
   }
 
-  /** Some work has ended. */
+  /** Called when some work has ended. */
   changed(): void {
     this.onChange();
   }

@@ -27,7 +27,7 @@ interface AttemptTerms {
  *
  * | state     | reached when                                                                   | in doubt         |
  * | --------- | ------------------------------------------------------------------------------ | ---------------- |
- * | `pending` | the request was sent, and is not answered yet                                  | -                |
+ * | `pending` | the request was sent, and has not been answered yet | - |
  * | `removed` | granted, but this process released the owner by force before the answer came   | yes              |
  * | `failed`  | granted, but the answer came after the lease that it grants had ended          | yes              |
  * | `granted` | granted in time                                                                | no               |
@@ -35,11 +35,12 @@ interface AttemptTerms {
  * | `failed`  | an error that says that the request was not executed (`refused`)               | no, unless spent |
  * | `failed`  | any other error, or a transfer that found another holder                       | yes              |
  *
- * In doubt: the backend may hold the lock for this owner, or may take it until {@link lateCopiesUntil} of its clock,
- * and nobody would release it. {@link abandon} releases the owner in the background until it is certainly gone. Do not
- * send the owner id in another acquisition after that: the release has no time limit and would free the new lock.
+ * In doubt: the backend may hold the lock for this owner, or may still acquire it until its clock shows {@link
+ * lateCopiesUntil}, and nobody would release it. {@link abandon} releases the owner in the background until it is
+ * certainly gone. Do not send the owner id in another acquisition after that, because the release has no time limit and
+ * would free the new lock.
  *
- * A class for the reason in collections/list-of.ts.
+ * This is a class for the reason given in collections/list-of.ts.
  */
 export class Attempt implements AcquireRequest, Linked<Attempt> {
   previous: Attempt | undefined = undefined;
@@ -52,7 +53,7 @@ export class Attempt implements AcquireRequest, Linked<Attempt> {
   inDoubt = false;
   /** The backend has released the owner, so the next attempt needs another one. */
   ownerSpent = false;
-  /** Copies of the request may be executed until this time of the backend's clock. */
+  /** Copies of the request may be executed until the backend's clock shows this time. */
   lateCopiesUntil: number | undefined = undefined;
   /** The moment before the request was sent; once granted, the moment from which the lease counts. */
   sent: Moment;
@@ -65,8 +66,8 @@ export class Attempt implements AcquireRequest, Linked<Attempt> {
   /**
    * @param reserve how many tokens to reserve for hand-offs. It may grow until the request is sent, so that it also
    *   covers callers that arrive before that
-   * @param waiterTimeout how many milliseconds the backend registers the owner as a waiter when the lock is busy; 0:
-   *   not at all
+   * @param waiterTimeout for how many milliseconds the backend registers the owner as a waiter if the lock is busy; 0:
+   *   it does not register it
    */
   constructor(
     private readonly context: EngineContext,
@@ -86,7 +87,7 @@ export class Attempt implements AcquireRequest, Linked<Attempt> {
    * Records the backend's answer.
    *
    * @param reply undefined: a transfer did not find the former owner. A quorum may have transferred the lock on some
-   *   nodes, and undone it
+   *   nodes and then undone that
    * @param now the current moment, to save reading the clocks again
    */
   answered(reply: AcquireReply | undefined, now?: Moment): AttemptState {
@@ -156,7 +157,7 @@ export class Attempt implements AcquireRequest, Linked<Attempt> {
 
 /**
  * What a forced release did to an owner whose request was pending. `removed`: this process took the lock away, whatever
- * the answer says. `doubtful`: another process says that it did.
+ * the answer says. `doubtful`: another process reports that it did.
  */
 export type Interference = 'removed' | 'doubtful';
 
@@ -167,7 +168,7 @@ export type Interference = 'removed' | 'doubtful';
 export class PendingAttempts {
   private readonly pending = new LinkedQueue<Attempt>();
 
-  /** @param doubted called when an attempt ends whose owner may have been removed */
+  /** @param doubted called when an attempt has ended and its owner may have been removed */
   constructor(private readonly doubted: (removal: Removal) => void) {}
 
   begin(attempt: Attempt): void {

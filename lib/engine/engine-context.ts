@@ -33,7 +33,7 @@ import { OutageLimit, type WaitingQueue, type WaitingQueues } from './waiting/ou
 import { PingWhileWaiting } from './waiting/ping-while-waiting.js';
 import { Watchdog } from './watchdog.js';
 
-/** For a backend that does not set its own, in milliseconds. */
+/** The commandTimeout of a backend that sets none, in milliseconds. */
 const DEFAULT_COMMAND_TIMEOUT = 2_000;
 
 /** The settings of an engine. Every value has been checked. */
@@ -123,7 +123,7 @@ export class EngineContext implements WaitingQueues {
     const renewer = new LockRenewer(backend, this.events);
     this.watchdog = new Watchdog(runtime, this.clock, renewer, watchdogTimeout, onHeartbeat);
     this.backgroundReleases = new BackgroundReleases(backend, runtime, commandTimeout, this.unsettledReleases);
-    // If the attempt was granted, its lease exists only in the next turn.
+    // If the attempt was granted, its lease is created only by the next turn of the event loop.
     this.pendingAttempts = new PendingAttempts((removal) =>
       runtime.nextTurn(() => this.forcedReleases.verify(removal)),
     );
@@ -229,18 +229,18 @@ export class EngineContext implements WaitingQueues {
     this.work.changed();
   };
 
-  // ── All waiting callers, for OutageLimit ─────────────────────────────────────────────────────────────────────────────────
+  // ── All waiting callers, for OutageLimit and PingWhileWaiting ──────────────────────────────────────────────────────────
 
   get isEmpty(): boolean {
     return this.work.hasNoQueues && this.synchronizers.hasNoQueues;
   }
 
-  forEach(show: (queue: WaitingQueue) => void): void {
+  forEach(visit: (queue: WaitingQueue) => void): void {
     const { queues, several } = this.work;
     // Callers of several names come first, because each of them also waits in the queue of one name. That wait ends
     // together with theirs.
-    for (const caller of [...several]) show(caller);
-    for (const { line } of queues.values()) if (!line.isEmpty) show(line);
-    this.synchronizers.forEachQueue(show);
+    for (const caller of [...several]) visit(caller);
+    for (const { line } of queues.values()) if (!line.isEmpty) visit(line);
+    this.synchronizers.forEachQueue(visit);
   }
 }

@@ -70,7 +70,7 @@ export class LockEngine {
     if (options?.release === 'background')
       return Promise.reject(
         new LockConfigurationError(
-          `${what}: release: 'background' is for withLock() and decorated methods: lease.release() waits for its answer`,
+          `${what}: release: 'background' is only for withLock() and decorated methods, because lease.release() waits for its answer`,
         ),
       );
     return this.acquireWith(names, options, this.leaseDefaults, what);
@@ -81,7 +81,7 @@ export class LockEngine {
     return this.acquireWith(names, options, this.defaults, what);
   }
 
-  /** As {@link acquire}, for a caller that can do without the lock. Its wait is not part of a deadlock. */
+  /** As {@link acquire}, for a caller that can do without the lock, so its wait is never part of a deadlock. */
   acquireTentatively(names: LockNames, options: LockOptions, what: string): Promise<LockLease> {
     try {
       const wanted = toWanted(names, what);
@@ -256,7 +256,8 @@ export class LockEngine {
 
   /**
    * Stops new work and waits up to `shutdownTimeout` for held locks. Then aborts the signals of the remaining leases.
-   * Their locks are neither renewed nor released, because the bodies may still run, and lapse with their leases.
+   * Their locks are neither renewed nor released, because the bodies may still be running. They lapse when their leases
+   * end.
    */
   drain(): Promise<void> {
     return this.context.shutdown.drain();
@@ -326,8 +327,8 @@ function acquireOne(context: EngineContext, name: string, terms: AcquisitionTerm
   const hasScope = lockScopes.getStore() !== undefined;
   if (hasScope) {
     const reentry = findReentry(context, key, terms.type);
-    const acquireAnew = (terms: AcquisitionTerms) => acquireOne(context, name, terms, what);
-    if (reentry !== undefined) return reenter(context, reentry, name, terms, acquireAnew);
+    const acquireAgain = (terms: AcquisitionTerms) => acquireOne(context, name, terms, what);
+    if (reentry !== undefined) return reenter(context, reentry, name, terms, acquireAgain);
   }
   const scoped = context.admit(what, name, hasScope);
   const started = startTime(context);

@@ -28,7 +28,7 @@ export class LockInspector {
     return this.ask(name, async (key) => this.context.backend.synchronizers?.inspect?.(key));
   }
 
-  /** The result of a single flight that is kept; undefined: there is none. */
+  /** The kept result of a single flight; undefined: there is none. */
   inspectResult(name: string): Promise<ResultState | undefined> {
     return this.ask(name, async (key) => this.context.backend.flights?.inspect(key));
   }
@@ -77,7 +77,7 @@ export class LockInspector {
   /** @throws the library's own errors instead of the backend's */
   private async ask<T>(name: string, question: (key: string) => Promise<T>): Promise<T> {
     const key = toKey(this.keyPrefix, toLockName(name, 'The lock'), 'The lock');
-    // A release that was not awaited comes first.
+    // The answer has to include releases that nobody awaited.
     await this.context.unsettledReleases.answersFor(key);
     try {
       return await question(key);

@@ -3,7 +3,7 @@ import type { ReleaseOutcome } from './lease/held-lock.js';
 
 /** Why the watchdog has declared a lock or a permit lost, and what the error says. */
 const REASONS = {
-  // The backend no longer held it: at renewal, at extend(), or when this process tried to confirm it or looked it up.
+  // The backend no longer held it when this process renewed it, extended it, tried to confirm it, or looked it up.
   gone: 'it no longer existed at renewal (was it force-released or deleted, or did the backend lose its data?)',
   'gone-at-extension': 'it no longer existed when extend() was called',
   'gone-at-confirmation': 'it no longer existed when this process tried to confirm it',
@@ -33,12 +33,12 @@ export function lockLostError(name: string, reason: LossReason, error: Error | u
 export function lostOnReleaseError(name: string, outcome: ReleaseOutcome): LockLostError {
   const why =
     outcome === 'gone'
-      ? 'it no longer existed when it was to be released'
+      ? 'it no longer existed when this process tried to release it'
       : 'its lease had ended before it was released';
   return new LockLostError(`The lock '${name}' was lost: ${why}. Others may have held it meanwhile`, name);
 }
 
-/** @param reason why the backend removed the owner, if no caller has asked for that */
+/** @param reason why the backend removed the owner, unless a caller asked it to */
 export function forcedReleaseError(name: string, reason = 'it was force-released'): LockLostError {
   return new LockLostError(`The lock '${name}' was lost: ${reason}`, name);
 }

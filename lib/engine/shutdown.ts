@@ -5,7 +5,7 @@ import { inScopeOf } from './scope/lock-scope.js';
 import { shutdownError } from './waiting/wait-errors.js';
 import type { Caller } from './waiting/waiter.js';
 
-/** The most time of the last commandTimeout that is reserved for closing connections, in milliseconds. */
+/** The longest part of the last commandTimeout that is reserved for closing connections, in milliseconds. */
 const LONGEST_CLOSE = 500;
 
 /** Ends a service in order: it admits no new work, waits a limited time for held locks, then ends everything else. */
@@ -58,12 +58,13 @@ export class Shutdown {
     const { shutdownTimeout } = this;
     this.closing = true;
     this.drainUntil = runtime.monotonic() + shutdownTimeout;
-    // First of all: another process should lead as soon as possible. Each waits for its body for shutdownTimeout at most.
+    // Leaders stop first, so that another process leads as soon as possible. Each waits at most shutdownTimeout for its
+    // body.
     const stopped = Promise.all([...work.candidates].map((candidate) => candidate.stop()));
     this.rejectWaiters(({ scoped }) => !scoped);
     synchronizers.rejectWaiters();
     await this.until(() => work.isIdle && synchronizers.renewedPermits.isEmpty, shutdownTimeout);
-    // They may still be in onRevoked.
+    // Leaders may still be running onRevoked.
     await this.atMost(Math.max(0, this.drainUntil - runtime.monotonic()), stopped);
   }
 
@@ -103,7 +104,7 @@ export class Shutdown {
   }
 
   /**
-   * Waits until acquisitions whose callers have left are answered and given back. They need an open backend for that.
+   * Waits until acquisitions whose callers have left are answered and given back. This needs an open backend.
    */
   private waitForAnswers(time: number): Promise<void> {
     return this.until(() => this.context.work.hasNoQueues, time);

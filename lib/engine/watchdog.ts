@@ -6,7 +6,9 @@ import { ReschedulableTimer } from './reschedulable-timer.js';
 
 /** How often the clocks are compared and `onHeartbeat` is called while anything is held, in milliseconds. */
 const HEARTBEAT = 1_000;
-/** The most renewals started before the event loop gets a turn, and the most in one request. */
+/**
+ * How many renewals are started at most before the event loop gets a turn, and how many one request carries at most.
+ */
 const RENEWALS_PER_TURN = 512;
 /**
  * The shortest and the longest pause after a failure, in milliseconds. In between, the pause is a twentieth of the
@@ -72,7 +74,7 @@ export interface Renewer<Thing> {
  * Renews what this process holds at a third of its lease, and declares it lost at its deadline, whatever the backend
  * does. A service has one watchdog for its locks, and one for its permits.
  *
- * A thing is in one of these states. The first four are lists, in the order in which leases end:
+ * A thing is in one of these states. The first four states are lists, in the order in which the leases end:
  *
  *   resting   Its lease was confirmed less than a third of it ago. → due when that time is over (or nearly over, so
  *             that renewals travel together), and at the next heartbeat after the clocks of this machine diverged.
@@ -86,7 +88,7 @@ export interface Renewer<Thing> {
  *   lost      Its deadline has passed, or the backend does not hold it. The watchdog notifies the renewer and forgets
  *             the thing.
  *
- * `extend()` moves a thing from any of them to `timed` or `resting`, and `drop()` removes it.
+ * `extend()` moves a thing from any state to `timed` or `resting`, and `drop()` removes it.
  *
  * One timer, the heartbeat, serves all lists. Every acquisition guards and drops its lock once. Both take constant time
  * and create no objects.
@@ -176,7 +178,7 @@ export class Watchdog<Thing extends Renewable<Thing>> {
     return this.set(thing, thing.fixed ? duration : Math.max(duration, thing.leaseTime), 'gone-at-extension');
   }
 
-  /** Renews a thing whose lease is unknown at once, and retries until that succeeds. */
+  /** Renews at once a thing whose lease is unknown, and retries until that succeeds. */
   renewNow(thing: Thing): void {
     this.drop(thing);
     this.due.push(thing);
@@ -184,8 +186,8 @@ export class Watchdog<Thing extends Renewable<Thing>> {
   }
 
   /**
-   * Stops the heartbeat if nothing is guarded. Otherwise the next heartbeat would stop itself, which is enough for
-   * short-lived locks.
+   * Stops the heartbeat now if nothing is guarded. Without this call the next heartbeat stops it, which is soon enough
+   * after short-lived locks.
    */
   stopIfIdle(): void {
     if (!this.isEmpty) return;
@@ -225,7 +227,7 @@ export class Watchdog<Thing extends Renewable<Thing>> {
     const { first: resting } = this.resting;
     const { first: renewing } = this.renewing;
     const { first: retrying } = this.retrying;
-    // At most a third of the lease: a thing that is guarded later must not be due before the heartbeat.
+    // At most a third of the lease, because a thing that is guarded later must not be due before the heartbeat.
     let delay = Math.min(HEARTBEAT, this.leaseTime / 3);
     if (resting !== undefined) delay = Math.min(delay, this.untilDue(resting));
     if (renewing !== undefined) delay = Math.min(delay, this.left(renewing));
@@ -283,7 +285,7 @@ export class Watchdog<Thing extends Renewable<Thing>> {
    */
   private takeBatch(first: Thing, now: Moment): readonly Thing[] {
     const { list } = first;
-    // Recently confirmed things are left for the next time, when both are due.
+    // Recently confirmed things are left for a later request.
     const youngest = list === this.resting ? this.leaseTime / 6 : 0;
     const batch: Thing[] = [];
     const take = (thing: Thing) => {

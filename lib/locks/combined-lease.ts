@@ -122,8 +122,8 @@ export class CombinedLease implements Lease {
   }
 
   /**
-   * Restarts a fixed lease now, for members that were acquired a while ago as well. A member that is a re-entry keeps
-   * the lease that it shares.
+   * Restarts a fixed lease now, including those of members that were acquired a while ago. A member that is a re-entry
+   * keeps the lease that it shares.
    *
    * @throws LockLostError when too few members are held, or the error of their extension; all members are released then
    */
@@ -151,7 +151,7 @@ export class CombinedLease implements Lease {
     return all;
   }
 
-  /** The description of the backend that keeps the locks of a lease. */
+  /** The description of the backend in which the locks of a lease are kept. */
   private placeOf(lease: LockLease): string {
     return this.engines.find((engine) => engine.owns(lease))!.settings.backend.description;
   }

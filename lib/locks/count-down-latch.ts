@@ -7,8 +7,8 @@ import { toCount } from './to-count.js';
 import { toWaitTerms, type WaitOptions } from './wait-options.js';
 
 /**
- * Lets any number of callers, in any process, wait until something was done a number of times. It is Redisson's
- * RCountDownLatch, method by method, on the same Redis layout.
+ * Lets any number of callers, in any process, wait until something has been done a given number of times. It is
+ * Redisson's RCountDownLatch, method by method, on the same Redis layout.
  *
  * ```ts
  * const imported = locks.getCountDownLatch('import:2024-06');
@@ -20,7 +20,7 @@ import { toWaitTerms, type WaitOptions } from './wait-options.js';
  * ```
  *
  * A latch without a count is open. At zero the count is deleted, and the latch can be given a new one. Callers that
- * waited for the old count continue, unless the new count is set before they were notified. Errors are the same as for
+ * waited for the old count continue, unless the new count is set before they are notified. Errors are the same as for
  * {@link Semaphore}.
  *
  * @throws LockUnavailableError from every method when the backend gives no answer

@@ -2,7 +2,7 @@ import type { Runtime } from '../backends/runtime.js';
 import { InterruptibleSleep } from '../engine/waiting/interruptible-sleep.js';
 import { Caller, type WaitTerms } from '../engine/waiting/waiter.js';
 
-/** Never reported: the error of a call that ran out of time depends on its attempts. */
+/** Never reported, because the error of a call that ran out of time depends on its attempts. */
 const ENDED = new Error('the time of the call is over');
 
 /**

@@ -14,7 +14,7 @@ import { acquireThrough, type LeaseRequest, type LockHandle } from './lock-handl
  *
  * Normally it holds no lock while it waits for another one. A caller that was passed over for long may hold its locks
  * for a second, so that no order of locks can deadlock and nobody starves. Locks of one service and type are acquired
- * by one command if the backend can. There is one lease: it is held while all members are, it has a fencing token for
+ * by one command if the backend can. There is one lease. It is held while all members are, it has a fencing token for
  * each of them, and its `run()` is a scope in each service.
  *
  * ```ts
@@ -136,7 +136,7 @@ function tracedByAll(
 class OtherKind implements WantedGroup<MemberLease>, Wanted {
   readonly all: readonly Wanted[] = [this];
   private lease: MemberLease | undefined;
-  /** Ends the acquisition under way. */
+  /** Ends the acquisition that is under way. */
   private stop = new AbortController();
 
   constructor(

@@ -35,8 +35,8 @@ export class ReadWriteLock {
 }
 
 /**
- * One side of a {@link ReadWriteLock}. Its methods concern this side only: the read lock is not locked while somebody
- * writes.
+ * One side of a {@link ReadWriteLock}. Its methods concern only this side: `isLocked()` of the read lock is false while
+ * somebody writes.
  *
  * @publicApi
  */

@@ -10,7 +10,7 @@ export interface RetryOptions {
   readonly runtime: Runtime;
   readonly terms: WaitTerms;
   readonly lock: Pick<LockHandle, 'name' | 'isOutageOver'>;
-  /** The backends that the attempts ask. When none of them answers, the error gives the reason. */
+  /** The backends that the attempts ask. If none of them answers, the error gives their reason. */
   readonly backends: readonly LockBackend[];
   /** The pauses between attempts. */
   readonly backOff: BackOff;

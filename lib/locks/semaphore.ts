@@ -29,12 +29,12 @@ import { toWaitTerms, type WaitOptions } from './wait-options.js';
  *
  * Permits have no owner. Any process may release them, even more than were acquired, and the permits of a dead process
  * are gone until somebody adds new ones. If that matters, use {@link PermitExpirableSemaphore}. Callers of one process
- * are served in the order of their calls; between processes there is no order. A semaphore without permits set has
- * none; the log warns of it once per name when a caller finds it so.
+ * are served in the order of their calls; between processes there is no order. A semaphore whose permits were never set
+ * has none. When a caller finds one, the log warns of it, once per name.
  *
  * During an outage, calls that change the permits are retried for up to a minute. Each change is made once, even if its
- * answer was lost and the request was sent again. `acquire()` waits for `outageTimeout`; an outage of over five minutes
- * can cost the permits of a lost answer. Handles are cheap, hold nothing and may be shared.
+ * answer was lost and the request was sent again. `acquire()` waits for `outageTimeout`. In an outage of over five
+ * minutes, the permits of a lost answer can be lost. Handles are cheap, hold nothing and may be shared.
  *
  * @throws LockUnavailableError from every method when the backend gives no answer
  * @throws LockKeyError from every method when something else is stored under the name

@@ -12,8 +12,8 @@ const LONGEST_PAUSE = 128;
 /**
  * Redisson's RSpinLock: the same lock as {@link ReentrantLock}, but its callers retry after 1, 2, 4 … 128 ms instead of
  * listening for its release. Use it for Redis servers without pub/sub, and for many short waits for names that are
- * always new. In all other cases a {@link ReentrantLock} is served sooner and sends fewer requests. Spinning callers
- * are served in no order.
+ * rarely used twice. In all other cases a {@link ReentrantLock} is served sooner and sends fewer requests. Spinning
+ * callers are served in no particular order.
  *
  * @publicApi
  */

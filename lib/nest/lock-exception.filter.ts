@@ -63,7 +63,7 @@ export class LockExceptionFilter implements ExceptionFilter<Refusal> {
       case 'rpc':
         return throwError(() => messageOf(answer));
       case 'ws':
-        return tell(host.switchToWs().getClient<Socket>(), answer);
+        return emitTo(host.switchToWs().getClient<Socket>(), answer);
       default:
         throw Object.assign(new Error(answer.message), { extensions: { code: answer.code } });
     }
@@ -112,7 +112,7 @@ function messageOf({ code, message }: Answer): { status: string; code: string; m
   return { status: 'error', code, message };
 }
 
-function tell(socket: Socket, answer: Answer): void {
+function emitTo(socket: Socket, answer: Answer): void {
   // A plain WebSocket has an `emit` too, but that reaches only listeners in this process.
   const isPlain = typeof socket.readyState === 'number';
   if (isPlain) socket.send?.(JSON.stringify({ event: 'exception', data: messageOf(answer) }));

@@ -11,8 +11,8 @@ export interface Lockable {
 /**
  * Makes NestJS inject the service into every instance of this class and its subclasses. The property is not enumerable,
  * so that logs and comparisons of instances do not see it. The service without a name is injected by its class, as in a
- * constructor, so that a test replaces both with one provider. If there is no service, NestJS prints the
- * token in its error, so the token says what to do.
+ * constructor, so that a test replaces both with one provider. NestJS prints the token in its error if there is no
+ * service, so the token says what to do.
  */
 export function declareLockService(prototype: object, name: string | undefined): void {
   const token = getLockServiceToken(name);

@@ -11,7 +11,7 @@ import {
 import type { HolderClient } from '../engine/clients/describe-holder.js';
 import type { AcquireMessage, HoldMessage } from '../engine/trace/channels.js';
 
-/** Where the decorator's onBusy answers, nothing has failed. */
+/** Outcomes that are not failures. A call that the decorator's onBusy answers has not failed. */
 const SUCCESSES: readonly AcquireMessage['outcome'][] = ['acquired', 'shared', 'skipped'];
 
 /** Creates and ends the spans of acquisitions and holds. */

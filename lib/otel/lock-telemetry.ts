@@ -18,7 +18,7 @@ export class LockTelemetry {
   private readonly holding = new Map<HoldMessage, Traced>();
   /** Open spans of holds, by owner. */
   private readonly held = new Map<string, Span>();
-  /** What a hold needs from its acquisition. */
+  /** What the trace of a hold needs from its acquisition. */
   private readonly origins = new WeakMap<
     AcquireMessage,
     { readonly caller: Context; readonly span: Span | undefined }
@@ -176,6 +176,6 @@ function report(error: unknown): void {
   try {
     diag.error('nestjs-redis-lock: the OpenTelemetry SDK threw; something is missing in traces or metrics', error);
   } catch {
-    // Nobody could receive the error.
+    // There is nobody left to report the error to.
   }
 }

@@ -34,7 +34,7 @@ const OPTION_NAMES: readonly string[] = [
 /** An application's name, which is printed in logs and terminals. */
 const NAME = /^\P{Cc}{1,100}$/u;
 
-/** The other half of a key remains for the name. */
+/** Half of a key, so that the other half remains for the name. */
 const MAX_PREFIX_BYTES = MAX_KEY_BYTES / 2;
 
 /**

@@ -18,11 +18,11 @@ export interface BackendEnvironment {
   readonly replicaTimeout: Milliseconds;
   readonly onError: (error: unknown) => void;
   readonly onWarning: (message: string) => void;
-  /** A connection has reached its server. */
+  /** Called when a connection has reached its server. */
   readonly onConnected: (description: string, server: string) => void;
 }
 
-/** How long a command waits at most for a node of a quorum that is down, in milliseconds. */
+/** The longest time for which a command waits for a node of a quorum that is down, in milliseconds. */
 const LONGEST_NODE_TIMEOUT = 500;
 
 let hasWarnedOfMemory = false;

@@ -29,7 +29,7 @@ export interface LockInspection {
   readonly result?: ResultInspection;
 }
 
-/** A result of a single flight that is kept. Its value is never shown. @publicApi */
+/** The kept result of a single flight. Its value is never shown. @publicApi */
 export interface ResultInspection {
   /** In bytes, as it is stored. */
   readonly size: number;
@@ -130,7 +130,7 @@ export interface LockList {
    * taken.
    */
   readonly synchronizers: readonly ListedSynchronizer[];
-  /** Results of single flights that are kept. */
+  /** The kept results of single flights. */
   readonly results: readonly ListedResult[];
   /** The cursor for the next page. Undefined on the last page. */
   readonly cursor: string | undefined;
@@ -144,7 +144,7 @@ export interface ListedSynchronizer extends SynchronizerInspection {
   readonly waiting: number;
 }
 
-/** A result of a single flight that is kept. @publicApi */
+/** The kept result of a single flight. @publicApi */
 export interface ListedResult extends ResultInspection {
   /** The name of the flight, without the `keyPrefix`. */
   readonly name: string;
@@ -182,8 +182,8 @@ const LIST_OPTIONS = ['match', 'cursor', 'count'];
 const DEFAULT_COUNT = 100;
 const LARGEST_COUNT = 10_000;
 /**
- * How long the records are reused for the next pages of a list, in milliseconds. If reading them took long, this
- * many times that duration.
+ * How long the records are reused for the next pages of a list, in milliseconds; if reading them took long, the second
+ * number times the time that it took.
  */
 const FRESH = 1_000;
 const REST = 4;
@@ -284,12 +284,12 @@ export class LockView {
     return result === undefined ? [] : [{ name, size: result.size, remainingTime: result.remaining }];
   }
 
-  /** An error about a result must not keep locks from being shown. */
+  /** An error about a result must not prevent locks from being shown. */
   private resultIfAny(name: string): Promise<ResultState | undefined> {
     return this.engine.inspector.inspectResult(name).catch(() => undefined);
   }
 
-  /** If the name is not that of a lock, it may be that of a semaphore or latch. */
+  /** A name that is not that of a lock may be that of a semaphore or latch. */
   private async otherwise(name: string, error: Error): Promise<SynchronizerState> {
     const state = error instanceof LockKeyError ? await this.engine.inspector.inspectSynchronizer(name) : undefined;
     if (state === undefined) throw error;

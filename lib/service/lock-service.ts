@@ -140,13 +140,12 @@ export class LockService {
    * - The result is stored in the same step in which the lock is released. At most one caller runs *while its lease
    *   is valid*, which is not exactly once.
    * - All callers, even the one that ran the body, get a copy of the result that has passed through JSON. `T` has to be
-   *   a JSON
-   *   type. For other types, set `serialize` and `deserialize`. A result that JSON would change fails with LockConfigurationError.
+   *   a JSON type. For other types, set `serialize` and `deserialize`. A result that JSON would change fails with
+   *   LockConfigurationError.
    * - If `body` throws, nothing is stored. Waiting callers of this process get the same error. Callers of other
    *   processes run the body in turn.
-   * - `waitTime` limits the wait until this caller runs the body or gets the result. `signal` ends only the wait of
-   *   this
-   *   caller.
+   * - `waitTime` limits the wait until this caller runs the body or gets the result. `signal` ends only this caller's
+   *   wait.
    * - `currentLease()` in the body has the fencing token and the signal.
    *
    * @throws LockBusyError when `waitTime` is over
@@ -215,8 +214,8 @@ export class LockService {
    * @throws LockError for a string that is not a ticket
    * @throws LockUnavailableError when the backend does not answer within `outageTimeout`, LockAbortedError when the
    * service shuts down
-   * @throws LockConfigurationError for a bad option, for a ticket of a service with another `keyPrefix`, and where locks
-   * cannot be detached (a quorum, SQL)
+   * @throws LockConfigurationError for a bad option, for a ticket of a service with another `keyPrefix`, or if locks
+   *   cannot be detached (a quorum, SQL)
    * @see docs/detach-and-adopt.md
    */
   adopt(ticket: string, options?: AdoptOptions): Promise<Lease> {
@@ -318,7 +317,7 @@ export class LockService {
   }
 
   /**
-   * All of these locks, or none. They may be of any kind, and belong to other services.
+   * All of these locks, or none. They may be of any kind, and may belong to other services.
    *
    * @throws LockKeyError when there are none
    * @throws LockConfigurationError when an argument is not a lock, or when the same lock is given in two ways that
@@ -401,7 +400,7 @@ export class LockService {
    * It scans the keys of the server (of all masters of a cluster) without blocking it. A page can be empty even if it
    * is not the last one.
    *
-   * @throws LockConfigurationError for a bad option or cursor, and where the backend cannot list locks (a quorum)
+   * @throws LockConfigurationError for a bad option or cursor, or if the backend cannot list locks (a quorum)
    * @throws LockUnavailableError when the backend does not answer
    */
   list(options?: ListOptions): Promise<LockList> {
@@ -412,8 +411,8 @@ export class LockService {
    * The processes that use locks on this backend, with any `keyPrefix`. A process is listed when it has held a lock or
    * waited for one for a second. A process that was killed is listed for up to 30 more seconds.
    *
-   * @throws LockConfigurationError where the backend cannot list clients (a quorum), LockUnavailableError when it does
-   * not answer
+   * @throws LockConfigurationError if the backend cannot list clients (a quorum), LockUnavailableError when it does not
+   *   answer
    */
   clients(): Promise<readonly LockClient[]> {
     return this.view.clients();

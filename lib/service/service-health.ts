@@ -49,7 +49,7 @@ export class ServiceHealth {
     const recentLosses = this.losses.filter((at) => runtime.monotonic() - at < RECENTLY).length;
     const problems = [
       failure === undefined ? [] : failure.message,
-      listening === false ? 'messages about releases do not arrive, so waiters sleep longer' : [],
+      listening === false ? 'messages about releases do not arrive, so waiters may sleep longer' : [],
       lateRenewals > 0 ? `the renewals of ${lateRenewals} held locks are late` : [],
       recentLosses > 0 ? `${recentLosses} locks were lost within the last minute` : [],
     ].flat();

@@ -28,7 +28,7 @@ export interface TakenLocks {
   readonly confirmed?: Moment;
 }
 
-/** The attempt fails after more than this number of pooled sessions in a row that have ended. */
+/** The attempt fails if more than this number of pooled sessions in a row turn out to have ended. */
 const STALE_SESSIONS = 3;
 
 /** A session that takes locks. */
@@ -43,7 +43,7 @@ export class Acquisition {
     private readonly tools: AcquisitionTools,
     readonly connection: SqlConnection,
     private readonly leaseTime: number,
-    /** The time before the statement was sent that began the lease. */
+    /** The moment before the statement that began the lease was sent. */
     readonly began: Moment,
   ) {}
 

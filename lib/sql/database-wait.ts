@@ -64,7 +64,8 @@ export class DatabaseWait implements SessionClaim {
     const isFree = await acquisition.tryLock(key);
     if (!isFree && !this.stopped) await this.block(acquisition);
     if (this.stopped) return this.giveUp(acquisition);
-    // After a wait, the lease counts from the statement that is sent now, because the grant may be long ago.
+    // After a wait, the lease counts from the statement that is sent now, because the lock may have been granted long
+    // ago.
     const confirmed = isFree ? acquisition.began : momentOf(runtime);
     const [noted] = await Promise.allSettled([
       acquisition.note(this.request),
@@ -84,7 +85,7 @@ export class DatabaseWait implements SessionClaim {
 
   private async block(acquisition: Acquisition): Promise<void> {
     this.blocked = acquisition;
-    this.tellHolder().catch(() => {}); // the holder remains unknown
+    this.reportHolder().catch(() => {}); // the holder remains unknown
     try {
       await acquisition.waitForLock(this.request.key, () => this.stopped);
     } finally {
@@ -92,7 +93,7 @@ export class DatabaseWait implements SessionClaim {
     }
   }
 
-  private async tellHolder(): Promise<void> {
+  private async reportHolder(): Promise<void> {
     const holder = await this.lookUp();
     if (!this.settled && !this.stopped && this.blocked !== undefined) this.onWait(holder);
   }

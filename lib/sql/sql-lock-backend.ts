@@ -42,7 +42,7 @@ export class SqlLockBackend implements LockBackend {
   readonly confirmsReleases = 'a lock is released by a statement of its session, which can fail';
   readonly blocking: BlockingBackend;
   readonly adoptRefusal = 'a lock belongs to a database session, which ends with its process';
-  /** Deadlocks are found only among the callers of this backend. */
+  /** Deadlocks are detected only among the callers of this backend. */
   readonly waits: InProcessWaits;
   readonly directory: SqlDirectory;
   private readonly holdings = new Holdings();

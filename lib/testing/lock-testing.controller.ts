@@ -13,7 +13,7 @@ import { settle, type TestClock, TestRuntime } from './test-clock.js';
 /** The simulated other process logs nothing. */
 const SILENT = { warn() {}, error() {} };
 
-/** A lock that is held as if by another process. @publicApi */
+/** A lock that is held as another process would hold it. @publicApi */
 export interface HeldByAnother extends AsyncDisposable {
   /** Releases it to the next waiter. */
   release(): Promise<void>;

@@ -5,6 +5,7 @@ import { randomBytes } from 'node:crypto';
 import { parseArgs, styleText } from 'node:util';
 import { stopChildren } from './children.js';
 import { cronRuns } from './cron.js';
+import { forgetPrices, priceLists } from './prices.js';
 import { complaintsAbout, describeResults } from './result.js';
 import { rush } from './rush.js';
 import { clearStock, keepOrdering, SLOW_PAYMENTS } from './serve.js';
@@ -14,6 +15,7 @@ import { crossedTransfers } from './transfers.js';
 
 const SALE = { inStock: 40, ordered: 120 };
 const TRANSFERS = { pieces: 150, count: 100 };
+const CUSTOMERS = 120;
 const REPORTS = 3;
 
 const SIGNALS = { SIGHUP: 1, SIGINT: 2, SIGTERM: 15 } as const;
@@ -69,9 +71,15 @@ async function demo(): Promise<boolean> {
     const transfers = await step(transferTitle, () =>
       crossedTransfers(replicas, { skus: [chair!, table!], ...TRANSFERS }),
     );
+    const pricesTitle = (path: string) => `${CUSTOMERS} customers at once ask for the price list: GET ${path}`;
+    const prices = await step(pricesTitle('/prices'), () => priceLists(replicas, '/prices', CUSTOMERS));
+    const unshared = await step(pricesTitle('/prices/unshared'), () =>
+      priceLists(replicas, '/prices/unshared', CUSTOMERS),
+    );
     const cron = await step(`Until the nightly report was due ${REPORTS} times`, () => cronRuns(replicas, REPORTS));
 
-    const results = { replicas: replicas.map(({ name }) => name), locked, unlocked, transfers, cron };
+    const names = replicas.map(({ name }) => name);
+    const results = { replicas: names, locked, unlocked, transfers, prices, unshared, cron };
     print('', ...describeResults(results), '');
     const complaints = complaintsAbout(results);
     print(...complaints.map((complaint) => `✗ ${complaint}`));
@@ -79,9 +87,10 @@ async function demo(): Promise<boolean> {
     return complaints.length === 0;
   } finally {
     if (!interrupted)
-      await Promise.allSettled(
-        [lamp, unlockedLamp, chair, table].map((sku) => replicas[0]!.ask('DELETE', `/stock/${sku}`)),
-      );
+      await Promise.allSettled([
+        ...[lamp, unlockedLamp, chair, table].map((sku) => replicas[0]!.ask('DELETE', `/stock/${sku}`)),
+        forgetPrices(replicas),
+      ]);
   }
 }
 

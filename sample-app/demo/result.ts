@@ -1,5 +1,6 @@
 import type { Receipt } from '../orders/receipt.js';
 import type { CronRuns } from './cron.js';
+import type { PriceLists } from './prices.js';
 import type { Rush } from './rush.js';
 import { inMs, mark, percentile, table } from './table.js';
 import { columnOf, timeline } from './timeline.js';
@@ -10,11 +11,14 @@ export interface Results {
   readonly locked: Rush;
   readonly unlocked: Rush;
   readonly transfers: Transfers;
+  /** With the single flight, and without it. */
+  readonly prices: PriceLists;
+  readonly unshared: PriceLists;
   readonly cron: CronRuns;
 }
 
 /** What the demo prints at its end. */
-export function describeResults({ replicas, locked, unlocked, transfers, cron }: Results): string[] {
+export function describeResults({ replicas, locked, unlocked, transfers, prices, unshared, cron }: Results): string[] {
   const rushes = [locked, unlocked];
   const column = columnOf(locked.receipts);
   return [
@@ -41,19 +45,22 @@ export function describeResults({ replicas, locked, unlocked, transfers, cron }:
     '',
     `${mark(tokensRise(locked.receipts))} fencing tokens   rise with every order of a lamp`,
     `${mark(transfers.adds)} transfers        ${describeTransfers(transfers)}`,
+    `${mark(isComputedOnce(prices))} price list       ${describePrices(prices, unshared)}`,
     `${mark(cron.once)} nightly report   ${describeCron(cron)}`,
   ];
 }
 
 /** Why the demo must fail; empty when all is well. That the unlocked path oversells is not a reason. */
-export function complaintsAbout({ locked, unlocked, transfers }: Results): string[] {
-  const complaints = [...locked.failures, ...unlocked.failures, ...transfers.failures].map((f) => `answered: ${f}`);
+export function complaintsAbout({ locked, unlocked, transfers, prices, unshared }: Results): string[] {
+  const failures = [locked, unlocked, transfers, prices, unshared].flatMap((scene) => scene.failures);
+  const complaints = failures.map((f) => `answered: ${f}`);
   if (locked.oversold > 0) complaints.push(`oversold by ${locked.oversold} with the lock`);
   if (locked.receipts.length < Math.min(locked.inStock, locked.ordered)) complaints.push('lamps were left over');
   if (!locked.adds) complaints.push('with the lock, sold and left are not what was in stock');
   if (!tokensRise(locked.receipts)) complaints.push('a fencing token was not higher than the one before');
   if (transfers.booked === 0) complaints.push('no transfer was booked');
   if (!transfers.adds) complaints.push('transfers made or lost pieces');
+  if (!isComputedOnce(prices)) complaints.push(`the price list was computed ${prices.computedBy.length} times`);
   return [...new Set(complaints)];
 }
 
@@ -79,6 +86,16 @@ function describeTransfers({ booked, refused, failures, before, after, adds }: T
   if (refused > 0) counts.push(`${refused} refused`);
   if (failures.length > 0) counts.push(`${failures.length} failed`);
   return `${counts.join(', ')}; ${before} pieces before, ${after} after${adds ? '' : ', and not what was booked'}`;
+}
+
+function isComputedOnce({ computedBy }: PriceLists): boolean {
+  return computedBy.length === 1;
+}
+
+function describePrices(prices: PriceLists, unshared: PriceLists): string {
+  const { customers, computedBy } = prices;
+  const times = isComputedOnce(prices) ? `once, by ${computedBy[0]},` : `${computedBy.length} times`;
+  return `computed ${times} for ${customers} customers; without the single flight ${unshared.computedBy.length} times`;
 }
 
 function describeCron({ due, runs, skipped }: CronRuns): string {

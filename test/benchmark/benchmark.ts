@@ -1,6 +1,6 @@
 // npm run bench                    all workloads; writes RESULTS.md and results.svg
 // npm run bench -- seq par         these alone; writes nothing
-//   --quick    a look at the figures: fewer, shorter rounds; writes nothing
+//   --quick    rough figures: fewer, shorter rounds; writes nothing
 //   --alone    this library and the floor, without the peers; writes nothing
 import { parseArgs } from 'node:util';
 import { startRedis } from '../support/servers/redis-server.js';
@@ -74,7 +74,7 @@ try {
   await server.stop();
 }
 
-/** One line that is overwritten by the next. */
+/** Prints a line that the next one overwrites. */
 function progress(text: string): void {
   if (process.stderr.isTTY) process.stderr.write(`\r\x1b[2K${text}`);
 }

@@ -1,6 +1,6 @@
-// How long the dashboard keeps the event loop of its application busy in one go: with many viewers who search, and with
-// many records of clients. `CPU` is the most that was computed between two turns of it: unlike the other figures, it is
-// the same on a busy machine.
+// How long the dashboard blocks the event loop of its application without a pause, with many viewers who search, and
+// with many records of clients. `CPU` is the most CPU time used between two turns of the event loop. Unlike the other
+// figures, it is the same on a busy machine.
 //   npm run bench:stalls [-- <locks> <viewers> <records> <seconds>]    needs redis-server
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
@@ -17,7 +17,7 @@ const LIBRARY = pathToFileURL(`${process.env.LIBRARY ?? fileURLToPath(new URL('.
 const ROLES = { load: () => load(LIBRARY, locks, 200), serve: serveWatched, look, measure };
 await ROLES[process.env.STALLS_ROLE ?? 'measure']();
 
-/** A NestJS application with the dashboard, which says how long its event loop was busy. */
+/** A NestJS application with the dashboard, which reports how long its event loop was busy. */
 async function serveWatched() {
   const url = await serve(LIBRARY);
   const delays = monitorEventLoopDelay({ resolution: 1 });
@@ -58,7 +58,7 @@ async function look() {
   process.send('ready');
 }
 
-/** Writes records as so many processes would, each with 5 holds and 2 waits. */
+/** Writes records as this many processes would, each with 5 holds and 2 waits. */
 async function writeRecords(url, count) {
   const { Redis } = await import('ioredis');
   const redis = new Redis(url);

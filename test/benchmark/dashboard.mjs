@@ -1,4 +1,4 @@
-// The dashboard under 5,000 held locks and 200 waiters, all of another process: what it costs.
+// The cost of the dashboard with 5,000 held locks and 200 waiters, all of another process.
 //   npm run bench:dashboard [-- <locks> <waiters> <seconds>]    needs redis-server and a Chromium (CHROMIUM, or one of the PATH)
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
@@ -69,7 +69,7 @@ async function measure() {
     const sizes = await page.evaluate(() => globalThis.sizes);
     const { summary } = await (await fetch(`${url}/locks/api/board`)).json();
     await browser.close();
-    // Not the signs of life.
+    // Without the heartbeats.
     const [first, ...updates] = sizes.filter((size) => size > 100);
     console.log(`${summary.held} locks held, ${summary.waiting} callers wait; Node.js ${process.version}`);
     console.log(`time to the first table   ${Math.round(firstTable)} ms (a snapshot takes ${summary.took} ms)`);
@@ -117,7 +117,7 @@ function parents() {
     });
 }
 
-/** A process and all below it. */
+/** A process and all its descendants. */
 function treeOf(root) {
   const all = parents();
   const tree = new Set([root]);

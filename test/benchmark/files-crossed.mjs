@@ -1,5 +1,5 @@
 // npm run bench:files: the files of lib of which one call of a decorated method executes something, by V8's precise
-// coverage. It is a sign of how far the way from the decorator to Redis is, not a figure to cut to.
+// coverage. It indicates how long the path from the decorator to Redis is; it is not a target.
 //   npm run bench:files -- --list    names them
 import 'reflect-metadata';
 import { Session } from 'node:inspector/promises';

@@ -29,7 +29,7 @@ const folders = [join(ROOT, 'dist'), ...process.argv.slice(2).map((folder) => re
 const cases = folders.flatMap((folder) =>
   ['esm', 'cjs'].flatMap((kind) => ['index', 'core'].map((entry) => ({ folder, kind, entry, times: [] }))),
 );
-// In turns, so that a machine that is busy for a while is so for all.
+// In turns, so that a temporarily busy machine affects all of them alike.
 for (let round = 0; round < ROUNDS; round++) {
   for (const { folder, kind, entry, times } of cases) times.push(measure(folder, kind, entry));
 }

@@ -1,5 +1,5 @@
-// Locks in a database beside the same by hand, with and without fencing tokens: all in turns in one process, so that a
-// machine that is busy for a while is so for all. The databases write to disk as they do by default.
+// Compares locks in a database with handwritten ones, with and without fencing tokens. All run in turns in one process,
+// so that a temporarily busy machine affects all of them alike. The databases write to disk as they do by default.
 //   npm run bench:sql [-- PostgreSQL | MariaDB] [--before <commit>] [--rounds <number>]
 // --before adds the row locks of an earlier commit (or of a folder with a build of it).
 import { existsSync } from 'node:fs';
@@ -44,7 +44,7 @@ const flushed = { name: 'FOR UPDATE by hand, a token on the disk', open: (url) =
 const withToken = ({ name }, open) => ({ name: `${name}, with a token`, open });
 
 /**
- * Who runs on which server. The first of each group is the measure of the others. Callers have a key each.
+ * The contestants on each server. The first of each group is the baseline for the others. Each caller has its own key.
  */
 const SERVERS = [
   {
@@ -88,7 +88,7 @@ function locksAt(url, { createLockService, ...from }, kind) {
 }
 
 /**
- * Statements as everybody writes them: three, and one more for the token.
+ * The usual statements: three, and one more for the token.
  *
  * @param tokens each lock writes one, in autocommit, on one connection for all: with `synchronous_commit` on or off. By
  * default none.
@@ -134,7 +134,7 @@ async function postgresAdvisory(url, hasTokens = false) {
 const NEXT_TOKEN = `UPDATE by_hand_token SET token = greatest(token + 1, (extract(epoch from clock_timestamp()) * 1000000)::bigint)
   WHERE name = $1 RETURNING token`;
 
-/** The rows that locks by hand need. */
+/** The rows that the handwritten locks need. */
 async function postgresTables(url) {
   const control = new pg.Client(url);
   await control.connect();
@@ -265,7 +265,7 @@ function print(title, callers, contestants) {
     console.log(`| ${contestant.name} | ${columns.map(([, cell]) => cell(contestant)).join(' | ')} |`);
 }
 
-/** The median of the ratios of each round, and half of them lie in the range beside it. */
+/** The median of the ratios of the rounds, with a range that contains half of them. */
 function ratio(rates, others) {
   const ratios = rates.map((rate, round) => rate / others[round]).sort((a, b) => a - b);
   const at = (part) => ratios[Math.floor(part * (ratios.length - 1))].toFixed(2);
@@ -276,7 +276,7 @@ function median(values) {
   return [...values].sort((a, b) => a - b)[Math.floor(values.length / 2)];
 }
 
-// The handles of the servers do not keep this process alive.
+// The servers' handles do not keep this process alive.
 setInterval(() => {}, 1_000);
 console.log(`Locked sections per second: medians of ${ROUNDS} turns of ${TURN} ms each`);
 for (const server of SERVERS) await compare(server);

@@ -49,7 +49,7 @@ describe('the address of the page in Chromium', () => {
     expect(await page.getByRole('searchbox').inputValue()).toBe('order');
     expect(await page.locator('lock-table tbody tr').count()).toBe(2);
     await page.locator('th.name[aria-sort=ascending]').waitFor();
-    // A search does not fill the history: Back leaves the page.
+    // A search adds nothing to the history, so Back leaves the page.
     await page.getByRole('searchbox').fill('');
     await page.getByRole('link', { name, exact: true }).click(PATIENT);
     const dialog = page.getByRole('dialog', { name });
@@ -89,7 +89,7 @@ describe('the address of the page in Chromium', () => {
       await row.getByText('exclusive').dblclick(PATIENT);
       await page.waitForTimeout(500);
       const dialog = page.getByRole('dialog', { name: 'order:42' });
-      // The first of the two clicks shows the lock.
+      // The first click of the double click shows the lock.
       if (await dialog.isVisible()) await page.keyboard.press('Escape');
       await dialog.waitFor({ state: 'hidden' });
       await page.evaluate('getSelection().selectAllChildren(document.querySelector("lock-table tbody td"))');

@@ -2,14 +2,17 @@ import { type DashboardApp, type DashboardAppOptions, openDashboard } from '../d
 import { type RedisServer, startRedis } from '../support/servers/redis-server.js';
 import { Viewer } from './viewer.js';
 
-/** What the tests of one `describe` share. */
+/** What the tests of a `describe` share. */
 interface Board {
   viewer: Viewer;
   /** The application of the current test. */
   app: DashboardApp;
 }
 
-/** Starts a browser, and before each test an application with a dashboard. A test fails when its pages have logged an error. */
+/**
+ * Starts a browser, and before each test an application with a dashboard. A test fails if its pages have logged an
+ * error.
+ */
 export function useBoard(optionsOf: () => DashboardAppOptions): Readonly<Board> {
   const board = {} as Board;
   beforeAll(async () => {

@@ -2,7 +2,7 @@ import { once } from 'node:events';
 import { createServer, request, type Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
 
-/** A reverse proxy that serves the application below `/tools`, and hands on an answer when it has all of it. */
+/** A reverse proxy that serves the application below `/tools`, and passes an answer on only when it is complete. */
 export class BufferingProxy {
   private constructor(
     private readonly server: Server,

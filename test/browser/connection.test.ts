@@ -10,12 +10,12 @@ import { picture, Viewer } from './viewer.js';
 
 const PATIENT = { timeout: 20_000 };
 
-/** What the page is told of its tab by the browser. */
+/** Sets what the browser reports to the page about its tab. */
 const setHidden = (page: Page, hidden: boolean) =>
   page.evaluate(`Object.defineProperty(document, 'hidden', { configurable: true, get: () => ${hidden} });
     document.dispatchEvent(new Event('visibilitychange'))`);
 
-/** The browser notes a request when it has ended. */
+/** The requests that have ended: the browser records a request when it ends. */
 const FINISHED_STREAMS =
   "performance.getEntriesByType('resource').filter(({ name }) => name.includes('/api/stream')).length";
 
@@ -32,14 +32,14 @@ describe('the connection of the page in Chromium', () => {
   });
   afterAll(() => viewer.close());
 
-  it('asks meanwhile where a proxy collects what is streamed, and works below a path that the proxy takes away', async () => {
+  it('polls while a proxy buffers the stream, and works below a path that the proxy removes', async () => {
     app = await openDashboard();
     await app.locks.acquire('order:1');
     const proxy = await BufferingProxy.start(app.url);
     try {
       const page = await viewer.open(`${proxy.url}/admin/locks`);
       await page.getByRole('row', { name: /order:1/ }).waitFor(PATIENT);
-      // The first table does not wait until the stream is given up.
+      // The first table appears before the page gives up the stream.
       expect(await page.evaluate(FINISHED_STREAMS)).toBe(0);
       await page.getByText('Live, every 2 s').waitFor();
       await app.locks.forceRelease('order:1');
@@ -99,7 +99,7 @@ describe('the connection of the page in Chromium', () => {
     await page.getByRole('link', { name: 'order:1' }).click(PATIENT);
     const dialog = page.getByRole('dialog', { name: 'order:1' });
     await dialog.getByLabel('Reason, for the log').fill('hangs since midnight');
-    // The stream that is open already goes on.
+    // The stream that is already open continues.
     signedIn = false;
     await dialog.getByRole('button', { name: 'Release by force' }).click();
     await dialog.getByText(/sign in again/).waitFor(PATIENT);
@@ -114,7 +114,7 @@ describe('the connection of the page in Chromium', () => {
     await page.getByText(/^Live/).waitFor(PATIENT);
   });
 
-  it('tells the age of what is shown where it takes long to read', async () => {
+  it('shows the age of the data if it takes long to read them', async () => {
     app = await openDashboard();
     const { locks } = app;
     const page = await viewer.open(app.url);
@@ -142,7 +142,7 @@ describe('the connection of the page in Chromium', () => {
     await picture(page, 'outage-at-first');
   });
 
-  it('does not write again what is as before, nor is it read aloud again, even if the page has to ask', async () => {
+  it('does not render unchanged parts again, so that they are not read aloud again, even if the page polls', async () => {
     const connection = `redis://127.0.0.1:${await freePort()}`;
     app = await openDashboard({ locks: { connection, commandTimeout: 1_000 } });
     const page = await viewer.open(app.url);

@@ -48,13 +48,13 @@ describe('the view of a lock in Chromium', () => {
     }
   });
 
-  it('goes on when the lock leaves the page of locks that is shown', async () => {
+  it('stays open when the lock leaves the page of locks that is shown', async () => {
     const lease = await board.app.locks.acquire('order:42');
     const page = await board.viewer.open(board.app.url);
     await page.getByRole('link', { name: 'order:42' }).click(PATIENT);
     const dialog = page.getByRole('dialog', { name: 'order:42' });
     const waiting = board.app.locks.acquire('order:42');
-    // More than a page of locks that are before it: their waits are as long, and they are older or come first by name.
+    // More than a page of locks are sorted before it: their waits are as long, and they are older or first by name.
     const others = await Promise.all(Array.from({ length: 60 }, (_, n) => board.app.locks.acquire(`a:${n}`)));
     const waiters = Array.from({ length: 60 }, (_, n) => board.app.locks.acquire(`a:${n}`));
     await dialog.getByText('Waiting', { exact: true }).waitFor();

@@ -52,7 +52,7 @@ describe('the page in Chromium', () => {
     await page.keyboard.type('nightly');
     await page.locator('lock-table tbody tr').nth(1).waitFor({ state: 'detached' });
     expect(await page.getByRole('status').first().textContent()).toBe('1 locks match');
-    // Also by who waits.
+    // The search also finds locks by their waiters.
     await page.keyboard.press('ControlOrMeta+A');
     await page.keyboard.type('refundsservice');
     await page.locator('lock-table tbody tr').filter({ hasText: 'order:42' }).waitFor(PATIENT);
@@ -130,7 +130,7 @@ describe('the page in Chromium', () => {
     );
   });
 
-  it('keeps what it has seen while Redis does not answer, says so, and goes on', async () => {
+  it('keeps the last data while Redis does not answer, says so, and continues', async () => {
     shop = await StuckShop.open(started.redis.url);
     const page = await board.viewer.open(board.app.url);
     const stuck = page.getByRole('row', { name: /order:42/ });
@@ -153,7 +153,7 @@ describe('the page in Chromium', () => {
     expect(await page.getByRole('status').first().textContent()).toBe('The locks are read again.');
   });
 
-  it('asks every two seconds where the stream does not come through, and says when the application is gone', async () => {
+  it('polls every two seconds if the stream does not arrive, and says when the application is gone', async () => {
     const lease = await board.app.locks.acquire('order:1');
     const page = await board.viewer.open(board.app.url, DESKTOP);
     await page.route('**/api/stream*', (route) => route.abort());

@@ -5,7 +5,7 @@ import { DARK, PHONE, picture } from './viewer.js';
 
 const PATIENT = { timeout: 20_000 };
 
-/** How many lines the texts have that a selector finds. */
+/** The numbers of lines of the texts that a selector finds. */
 const linesOf = (page: Page, selector: string) =>
   page.evaluate(`[...document.querySelectorAll(${JSON.stringify(selector)})].map((element) => {
     const range = document.createRange();
@@ -107,7 +107,7 @@ describe('what the page in Chromium shows is easy to read:', () => {
     expect(shown).not.toMatch(/[\u202a-\u202e\u2066-\u2069]/);
     expect(shown).toContain('order:U+202E24U+2066');
     expect(shown).toContain('shop U+202E1-eman on ');
-    // Every text of someone else's stands in an isolate of its own.
+    // Every text that comes from others is isolated in a bidi isolate.
     expect(await row.locator('th bdi, td.holder bdi, td.method bdi').count()).toBe(4);
     await row.getByRole('link').click();
     const dialog = page.getByRole('dialog');

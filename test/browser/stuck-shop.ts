@@ -1,6 +1,9 @@
 import { createLockService, type LockService } from '../../lib/core.js';
 
-/** Two processes of a shop, as far as their Redis can tell: one is stuck in the lock of an order, and callers of both wait for it. */
+/**
+ * What looks to Redis like two processes of a shop: one is stuck while it holds the lock of an order, and callers of
+ * both wait for it.
+ */
 export class StuckShop {
   private readonly stop = new AbortController();
   private readonly stopped = new Promise<void>((resolve) => {

@@ -9,9 +9,9 @@ export const DESKTOP = { viewport: { width: 1280, height: 800 } };
 export const DARK = { ...DESKTOP, colorScheme: 'dark' } as const;
 export const PHONE = { viewport: { width: 390, height: 844 }, isMobile: true, hasTouch: true };
 
-/** A real browser, which collects what goes wrong in its pages. */
+/** A real browser, which collects the errors of its pages. */
 export class Viewer {
-  /** Errors of scripts, and what the content security policy has kept away. */
+  /** Errors of scripts, and what the content security policy has blocked. */
   readonly errors: string[] = [];
 
   private constructor(private readonly browser: Browser) {}
@@ -26,7 +26,7 @@ export class Viewer {
     const page = await this.browser.newPage(options);
     page.on('pageerror', ({ message }) => this.errors.push(message));
     page.on('console', (message) => {
-      // That a server does not answer, or with something else, is what some of the tests are about.
+      // Some tests are about a server that gives no answer or a wrong one.
       if (
         message.type() === 'error' &&
         !/Failed to load resource|net::ERR|^EventSource's response/.test(message.text())

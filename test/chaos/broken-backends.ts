@@ -1,9 +1,10 @@
 import type { LockBackend, Wake } from '../../lib/backends/lock-backend.js';
+import { ticketOwner } from '../../lib/backends/owner-ids.js';
 
-/** A backend that breaks one promise. For tests of the history checker alone. */
+/** A backend that breaks one promise. Only for tests of the history checker. */
 export type Breakage = (backend: LockBackend) => LockBackend;
 
-/** Grants every third busy lock all the same. */
+/** Grants every third lock that is busy. */
 export const grantsTwice: Breakage = (backend) => {
   let refusals = 0;
   return broken(backend, {
@@ -16,7 +17,7 @@ export const grantsTwice: Breakage = (backend) => {
   });
 };
 
-/** Frees the lock for whoever asks. */
+/** Frees the lock, whoever asks for the release. */
 export const ignoresOwner: Breakage = (backend) =>
   broken(backend, {
     async release(request) {
@@ -26,7 +27,7 @@ export const ignoresOwner: Breakage = (backend) =>
     },
   });
 
-/** Gives every acquisition a token that was given before. */
+/** Gives every acquisition a token that was already given to another one. */
 export const repeatsTokens: Breakage = (backend) =>
   broken(backend, {
     async acquire(request) {
@@ -43,7 +44,10 @@ export const repeatsTokens: Breakage = (backend) =>
     },
   });
 
-/** Reserves a second's worth of tokens for each busy lock, however far that takes its clock ahead of the time. */
+/**
+ * Reserves tokens for a whole second for each busy lock, however far that moves the clock of the tokens ahead of the
+ * time.
+ */
 export const reservesWithoutLimit: Breakage = (backend) =>
   broken(backend, {
     async acquire(request) {
@@ -54,7 +58,7 @@ export const reservesWithoutLimit: Breakage = (backend) =>
     },
   });
 
-/** Tells nobody of a release, and says that holders have no end. */
+/** Announces no release, and reports that leases of holders have no end. */
 export const losesWakeUps: Breakage = (backend) =>
   broken(backend, {
     async acquire(request) {
@@ -64,7 +68,7 @@ export const losesWakeUps: Breakage = (backend) =>
     subscribe: (key, type, clientId) => backend.subscribe(key, type, clientId, (_wake: Wake) => {}),
   });
 
-/** Leaves the place of who has gone away, and keeps the lock of who gave it back. */
+/** Keeps the places of waiters that have left, and the locks of owners that have released them. */
 export const keepsWhatIsReleased: Breakage = (backend) => {
   let releases = 0;
   return broken(backend, {
@@ -74,6 +78,54 @@ export const keepsWhatIsReleased: Breakage = (backend) => {
     },
   });
 };
+
+/** The owners of detached locks by the owners of their tickets, for {@link keepsOwnersOfDetachedLocks}. */
+const detachedBy = new Map<string, string>();
+
+/**
+ * A detached lock keeps its owner, so that earlier commands of the process still have an effect if they arrive late.
+ */
+export const keepsOwnersOfDetachedLocks: Breakage = (backend) =>
+  broken(backend, {
+    async transfer(request) {
+      const { key, type, from, to, leaseTime } = request;
+      if (!isTicket(to)) return backend.transfer(request);
+      if (!(await backend.renew({ key, type, owner: from, leaseTime }))) return undefined;
+      detachedBy.set(to, from);
+      return { acquired: true, ...(await mint(backend, leaseTime)), reserved: 0 };
+    },
+    async adopt({ key, type, clientId, secret, to, leaseTime }) {
+      const from = detachedBy.get(ticketOwner(clientId, secret)) ?? '';
+      const reply = await backend.transfer({ key, type, from, to, leaseTime, reserve: 0 });
+      return reply ?? { acquired: false, holder: undefined };
+    },
+  });
+
+/** A ticket takes the lock from any holder. */
+export const acceptsUsedTickets: Breakage = (backend) =>
+  broken(backend, {
+    async adopt(request) {
+      const reply = await backend.adopt!(request);
+      const { key, type, to, leaseTime } = request;
+      if (reply.acquired || reply.holder === undefined) return reply;
+      return (await backend.transfer({ key, type, from: reply.holder, to, leaseTime, reserve: 0 })) ?? reply;
+    },
+  });
+
+/** A lock that is detached is free. */
+export const freesDetachedLocks: Breakage = (backend) =>
+  broken(backend, {
+    async transfer(request) {
+      const { key, type, to: owner } = request;
+      const reply = await backend.transfer(request);
+      if (reply !== undefined && isTicket(owner)) await backend.release({ key, type, owner });
+      return reply;
+    },
+  });
+
+function isTicket(owner: string): boolean {
+  return /:t-[0-9a-f]{40}$/.test(owner);
+}
 
 function broken(backend: LockBackend, differences: Partial<LockBackend>): LockBackend {
   return new Proxy(backend, {
@@ -85,7 +137,7 @@ function broken(backend: LockBackend, differences: Partial<LockBackend>): LockBa
   });
 }
 
-/** A token that is higher than all before. */
+/** A token that is higher than all earlier ones. */
 async function mint(backend: LockBackend, leaseTime: number): Promise<{ token: number }> {
   const key = 'mint';
   const holding = { key, type: 'reentrant', owner: 'mint:1' } as const;

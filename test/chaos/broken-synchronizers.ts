@@ -1,9 +1,9 @@
 import type { SynchronizerBackend } from '../../lib/backends/synchronizer-backend.js';
 
-/** Semaphores and latches that break one promise. For tests of the history checker alone. */
+/** Semaphores and latches that break one promise. Only for tests of the history checker. */
 export type SynchronizerBreakage = (synchronizers: SynchronizerBackend) => SynchronizerBackend;
 
-/** Hands out one permit too many at times: a caller who finds none gets one all the same. */
+/** Sometimes grants one permit too many, to a caller that should have found none. */
 export const grantsOneTooMany: SynchronizerBreakage = (whole) => {
   let refusals = 0;
   return broken(whole, {
@@ -14,7 +14,7 @@ export const grantsOneTooMany: SynchronizerBreakage = (whole) => {
   });
 };
 
-/** The same, of permits with a lease: an id is given that is not held. */
+/** The same for permits with a lease: the caller gets an id that is not held. */
 export const leasesOneTooMany: SynchronizerBreakage = (whole) => {
   let refusals = 0;
   return broken(whole, {
@@ -25,7 +25,7 @@ export const leasesOneTooMany: SynchronizerBreakage = (whole) => {
   });
 };
 
-/** Adds permits again when a request comes again. */
+/** Adds permits again when a request is repeated. */
 export const forgetsRequests: SynchronizerBreakage = (whole) => {
   let number = 1_000_000;
   return broken(whole, {
@@ -34,15 +34,15 @@ export const forgetsRequests: SynchronizerBreakage = (whole) => {
   });
 };
 
-/** Tells nobody of a release, nor that a latch is open. */
+/** Announces neither a release nor that a latch is open. */
 export const tellsNobody: SynchronizerBreakage = (whole) =>
   broken(whole, { subscribe: (key, kind) => whole.subscribe(key, kind, () => {}) });
 
-/** Says that it renewed, and does not. */
+/** Reports that it has renewed permits, but does not renew them. */
 export const renewsNothing: SynchronizerBreakage = (whole) =>
   broken(whole, { renewPermits: async (_key, ids) => ids.map(() => true) });
 
-/** Opens a latch at the last step but one. */
+/** Opens a latch one step too early. */
 export const opensEarly: SynchronizerBreakage = (whole) =>
   broken(whole, {
     async getCount(key) {

@@ -11,6 +11,7 @@ import { permitsConserved } from './checker/permits-conserved.js';
 import { permitsKept } from './checker/permits-kept.js';
 import { notPassedOver, servedInTime } from './checker/served-in-time.js';
 import { before, Digest } from './checker/tenure.js';
+import { ticketsUsedOnce } from './checker/tickets-used-once.js';
 import { timeline } from './checker/timeline.js';
 import type { Rule, Violation } from './checker/violation.js';
 import type { History } from './history.js';
@@ -18,34 +19,47 @@ import type { History } from './history.js';
 export interface Expectations {
   /** How many permits there are, by the semaphore's name. */
   readonly permits?: ReadonlyMap<string, number>;
-  /** Milliseconds after which a lock that is free must have gone to who waits for it; not looked at unless given. */
+  /** Within how many milliseconds a free lock must have gone to a waiting caller. Default: not checked. */
   readonly servedWithin?: number;
-  /** Milliseconds that a caller of several locks may be passed over; absent: something goes wrong, so that none can be given. */
+  /**
+   * For how many milliseconds a caller of several locks may be passed over. Default: no limit, because faults occur.
+   */
   readonly severalWithin?: number;
-  /** From when on: when the faults were over. Default: from the start. */
+  /** When the faults ended, from which time on this is checked. Default: the start. */
   readonly servedSince?: number;
-  /** Milliseconds from the end of a lease of permits to the report of it; absent: processes stand still, so that none can be given. */
+  /**
+   * How many milliseconds may pass between the end of a permit's lease and the report of its loss. Default: no limit,
+   * because processes are suspended.
+   */
   readonly reportedWithin?: number;
-  /** The same for locks, beside what a stalled process needs; absent: it is not known when processes stand still. */
+  /**
+   * The same for locks, in addition to the time for which a process is stalled. Default: no limit, because it is not
+   * known when processes are suspended.
+   */
   readonly lossesReportedWithin?: number;
-  /** Two masters served at one time: a token may be lower than another master's by what their clocks are ahead of the time, in µs. */
+  /** How many milliseconds the adoption of a detached lock may take. Default: no limit, because requests get lost. */
+  readonly adoptedWithin?: number;
+  /**
+   * Two masters served at the same time, so a token may be lower than one of the other master by as much as their
+   * clocks are ahead of the time, in µs.
+   */
   readonly clockLead?: number;
-  /** Rules that this history need not keep to, by name. */
+  /** The names of rules that this history may violate. */
   readonly except?: readonly string[];
 }
 
 export interface Verdict {
   readonly sound: boolean;
-  /** In the order of time. */
+  /** In chronological order. */
   readonly violations: readonly Violation[];
-  /** The first violation in words, with what happened around it; empty for a sound history. */
+  /** A description of the first violation, with the records around it. Empty for a sound history. */
   readonly explanation: string;
 }
 
 /**
- * Proves of a history that no two valid leases overlapped, that tokens grew with each grant, that no owner id was used again after its
- * release, that every caller was served or told why not, that lost leases were reported, that semaphores have their permits in the end, that latches opened when they should, and
- * that nothing is left.
+ * Checks that in a history no two valid leases overlapped, tokens grew with each grant, no owner id was used again
+ * after its release, every caller was served or got a reason, lost leases were reported, semaphores have all their
+ * permits at the end, latches opened when they should, tickets were used once, and nothing is left behind.
  *
  *     const verdict = checkHistory(History.read(...logs), { permits: new Map([['pool', 3]]) });
  *     if (!verdict.sound) throw new Error(verdict.explanation);
@@ -59,7 +73,7 @@ export function checkHistory(history: History, expectations: Expectations = {}):
     reportedWithin,
     lossesReportedWithin,
   } = expectations;
-  const { clockLead = 0, except = [] } = expectations;
+  const { adoptedWithin, clockLead = 0, except = [] } = expectations;
   const digest = new Digest(history);
   const rules: Rule[] = [
     noOverlap(permits),
@@ -72,6 +86,7 @@ export function checkHistory(history: History, expectations: Expectations = {}):
     permitsKept(reportedWithin),
     permitsConserved(permits),
     latchesOpenOnce(servedWithin, servedSince),
+    ticketsUsedOnce(adoptedWithin),
     nothingLeft,
   ];
   if (servedWithin !== undefined) rules.push(servedInTime(permits, servedWithin, servedSince));

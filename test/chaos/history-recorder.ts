@@ -3,14 +3,28 @@ import type { Lease } from '../../lib/engine/lease/lease.js';
 import type { LockLease } from '../../lib/engine/lease/lock-lease.js';
 import type { LockOptions } from '../../lib/engine/terms/lock-options.js';
 import type { LockService } from '../../lib/service/lock-service.js';
-import type { History } from './history.js';
+import type { History, HistoryEvent } from './history.js';
 
-/** A lease under record. */
+/**
+ * The fraction of a lease that certainly lasts by the backend's clock, because clocks of machines run at slightly
+ * different rates.
+ */
+const CERTAIN = 0.99;
+
+/** A lease whose history is recorded. */
 export interface RecordedLease {
   readonly call: string;
   readonly lease: LockLease;
-  /** Never rejects: what became of it is in the history. */
+  /** Never rejects. The outcome is recorded in the history. */
   release(): Promise<void>;
+}
+
+/** A detached lock that any process can adopt. */
+export interface RecordedTicket {
+  /** The call under which the ticket is recorded as the holder. */
+  readonly call: string;
+  readonly lock: string;
+  readonly ticket: string;
 }
 
 interface Live {
@@ -19,7 +33,7 @@ interface Live {
 }
 
 /**
- * Writes into a history what one process sees of its locks.
+ * Records in a history what one process observes of its locks.
  *
  *     const recorder = new HistoryRecorder(new HistoryFile(path), 'p1', locks, machineTime);
  *     const recorded = await recorder.acquire('order', { waitTime: 500 });
@@ -31,7 +45,7 @@ export class HistoryRecorder {
 
   /**
    * @param now milliseconds on the clock of the history
-   * @param rate how many milliseconds of that clock one of this process's takes
+   * @param rate how many milliseconds of that clock pass in one millisecond of this process's clock
    */
   constructor(
     readonly history: History,
@@ -44,7 +58,7 @@ export class HistoryRecorder {
     locks.on('lost', ({ name, owner, error }) => this.lost(name, owner, error));
   }
 
-  /** Gives nothing where the caller was refused. */
+  /** Returns undefined if the caller was refused. */
   async acquire(names: string | readonly string[], options: LockOptions = {}, within?: string) {
     return this.track(names, options, () => this.locks.acquire(names, options) as Promise<Lease>, within);
   }
@@ -58,7 +72,7 @@ export class HistoryRecorder {
     );
   }
 
-  /** As `LockService.withLock`, but nothing goes out: not the body's result, nor an error. */
+  /** As `LockService.withLock`, but without the result of the body, and without errors. */
   async withLock(
     names: string | readonly string[],
     options: LockOptions,
@@ -80,10 +94,39 @@ export class HistoryRecorder {
     await this.released(call, engine.holdWhile(lease, inside, settings.holdAtLeast));
   }
 
-  /** A caller asks for locks; it is the first record of a call. */
+  /** @returns undefined if the lock was lost */
+  async detach({ call, lease }: RecordedLease, leaseTime: number): Promise<RecordedTicket | undefined> {
+    const [{ name: lock, type }] = lease.locks;
+    this.releaseAsked(call, lease);
+    const asked = this.now();
+    let ticket: string;
+    try {
+      ticket = await lease.detach({ for: leaseTime });
+    } catch (error) {
+      await this.released(call, Promise.reject(error));
+      return undefined;
+    }
+    this.add({ kind: 'release-answered', call, outcome: 'released' });
+    const holder = `${call} ticket`;
+    // The ticket belongs to no process, because it outlives the one that detached the lock.
+    const add = (event: HistoryEvent) => this.history.add('ticket', this.now(), event);
+    add({ kind: 'sent', call: holder, locks: [lock], patient: false });
+    const validUntil = asked + leaseTime * CERTAIN;
+    add({ kind: 'granted', call: holder, lock, type, owner: holder, validUntil, detached: true });
+    return { call: holder, lock, ticket };
+  }
+
+  /** @returns undefined if the ticket was refused */
+  async adopt({ call, lock, ticket }: RecordedTicket): Promise<RecordedLease | undefined> {
+    this.add({ kind: 'adopting', call });
+    return this.track(lock, { waitTime: 0 }, () => this.locks.adopt(ticket), undefined, call);
+  }
+
+  /** Records that a caller asks for locks. This is the first record of a call. */
   sent(
     names: string | readonly string[],
     { waitTime, signal, permits }: LockOptions & { permits?: number } = {},
+    ticket?: string,
   ): string {
     const call = `${this.process}/${++this.calls}`;
     const locks = typeof names === 'string' ? [names] : [...new Set(names)].sort();
@@ -94,6 +137,7 @@ export class HistoryRecorder {
       patient: waitTime === undefined && signal === undefined,
       permits,
       once: waitTime === 0 || undefined,
+      ticket,
     });
     return call;
   }
@@ -113,13 +157,13 @@ export class HistoryRecorder {
     this.add({ kind: 'refused', call, error: error.name, message: error.message });
   }
 
-  /** `extend()` has come back: the lease is longer, or shorter. */
+  /** Records that `extend()` has made the lease longer or shorter. */
   extended(call: string, lease: LockLease): void {
     if (lease.live) this.add({ kind: 'confirmed', call, validUntil: this.deadline(lease) });
   }
 
   releaseAsked(call: string, lease: LockLease): void {
-    // Whoever is about to let go may have looked whether it still holds the lock, and have believed what it saw.
+    // A body that is about to release the lock may have checked that the lease is held, and have relied on that.
     if (lease.held) this.extended(call, lease);
     for (const { name, owner } of lease.locks) {
       const key = liveKey(name, owner);
@@ -140,12 +184,12 @@ export class HistoryRecorder {
     }
   }
 
-  /** Ends the record of this process: what it has left, by name. */
+  /** Ends the record of this process with what it has left behind, by name. */
   left(counts: Readonly<Record<string, number>>): void {
     this.add({ kind: 'left', counts });
   }
 
-  add(event: Parameters<History['add']>[2]): void {
+  add(event: HistoryEvent): void {
     this.history.add(this.process, this.now(), event);
   }
 
@@ -153,9 +197,10 @@ export class HistoryRecorder {
     names: string | readonly string[],
     options: LockOptions,
     acquire: () => Promise<Lease | null>,
-    within: string | undefined,
+    within?: string,
+    ticket?: string,
   ): Promise<RecordedLease | undefined> {
-    const call = this.sent(names, options);
+    const call = this.sent(names, options, ticket);
     let lease: LockLease | null;
     try {
       lease = (await acquire()) as LockLease | null;
@@ -182,7 +227,7 @@ export class HistoryRecorder {
 
   private lost(lock: string, owner: string, error: Error): void {
     for (const { call, lease } of this.live.get(liveKey(lock, owner)) ?? []) {
-      // A writer that reads has two locks under one owner.
+      // A writer that also reads has two locks under one owner.
       if (lease.locks.some((held) => held.lost === error)) {
         this.add({ kind: 'lost', call, lock, reason: error.message });
       }

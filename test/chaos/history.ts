@@ -1,17 +1,21 @@
 import { randomUUID } from 'node:crypto';
 import { appendFileSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
+import { stdout } from 'node:process';
 import type { HeldType } from '../../lib/backends/lock-backend.js';
 
-/** What is acquired: a lock of some type, permits of a semaphore, or the way through a latch. */
+/** What is acquired: a lock of some type, permits of a semaphore, or an open latch. */
 export type Kind = HeldType | 'permits' | 'latch';
 
 /**
- * What one process saw, in the moment in which it saw it. `call` names one acquisition, `<process>/<n>`; one of several locks has
- * records of each lock.
+ * What one process observed, at the moment when it observed it. `call` names one acquisition, `<process>/<n>`. An
+ * acquisition of several locks has records for each lock.
  */
 export type HistoryEvent =
-  /** A caller asks. `patient`: it waits for as long as it takes. `once`: not at all. `permits`: of a semaphore, default 1. */
+  /**
+   * A caller asks. `patient`: it waits without a time limit. `once`: it does not wait. `permits`: how many of a
+   * semaphore, default 1.
+   */
   | {
       readonly kind: 'sent';
       readonly call: string;
@@ -19,6 +23,8 @@ export type HistoryEvent =
       readonly patient: boolean;
       readonly permits?: number;
       readonly once?: boolean;
+      /** The call whose detached lock it adopts. */
+      readonly ticket?: string;
     }
   | {
       readonly kind: 'granted';
@@ -26,17 +32,21 @@ export type HistoryEvent =
       readonly lock: string;
       readonly type: Kind;
       readonly owner: string;
-      /** Absent where there is none: permits. */
+      /** Absent for permits, which have none. */
       readonly token?: number;
       readonly permits?: number;
-      /** Until when this process counts on the lease, unless it is confirmed anew. Absent: for ever. */
+      /** Until when this process relies on the lease, unless it is confirmed again. Absent: for ever. */
       readonly validUntil?: number;
       /** Permits that the process renews until it gives them back. */
       readonly kept?: boolean;
-      /** The call whose scope it is a share of (re-entry). */
+      /** For a re-entry, the call in whose scope it is. */
       readonly within?: string;
+      /** Whether it was detached. No process holds it then, so none notices when its lease ends. */
+      readonly detached?: boolean;
     }
-  /** A renewal or an extension: the lease is counted on until then. */
+  /** The ticket of this call is used. From now on, nobody relies on it. */
+  | { readonly kind: 'adopting'; readonly call: string }
+  /** A renewal or an extension: the process relies on the lease until then. */
   | { readonly kind: 'confirmed'; readonly call: string; readonly validUntil: number }
   | { readonly kind: 'refused'; readonly call: string; readonly error: string; readonly message: string }
   | { readonly kind: 'release-asked'; readonly call: string }
@@ -48,35 +58,44 @@ export type HistoryEvent =
     }
   /** The process noticed that the lease is lost. */
   | { readonly kind: 'lost'; readonly call: string; readonly lock: string; readonly reason: string }
-  /** The process shuts down: from now on it may refuse patient callers. After `keepsFor` ms it gives back the permits that it renews. */
+  /**
+   * The process shuts down. From now on, it may refuse patient callers. After `keepsFor` ms, it gives back the permits
+   * that it renews.
+   */
   | { readonly kind: 'closing'; readonly keepsFor?: number }
-  /** The event loop of the process stands still until then, or it does not know the time. */
+  /** Until then, the event loop of the process is blocked, or the process does not know the time. */
   | { readonly kind: 'stalled'; readonly until: number }
-  /** The process has taken this lock from its owners by force, and knows. */
+  /** The process has taken this lock from these owners by force, and knows it. */
   | { readonly kind: 'forced'; readonly lock: string; readonly owners: readonly string[] }
-  /** The process sends an id in an acquisition of this lock which it had given back before. */
+  /**
+   * The process sends an owner id in an acquisition of this lock although it has already released the lock under that
+   * id.
+   */
   | { readonly kind: 'reused'; readonly lock: string; readonly owner: string }
   /** The process is dead: it holds nothing and waits for nothing. */
   | { readonly kind: 'crashed' }
   /**
-   * What was granted before `until` proves nothing from now on: a force-release, a server that lost its data. Without `lock`, for
-   * all locks.
+   * From now on, grants from before `until` prove nothing, because of a forced release or a loss of data. Without
+   * `lock`, this applies to all locks.
    */
   | {
       readonly kind: 'upset';
       readonly lock?: string;
       readonly until: number;
       readonly reason: string;
-      /** The tokens are gone as well, and the clock that they are drawn from shows less than before. */
+      /** The tokens are lost as well, and the clock from which they are drawn was set back. */
       readonly forgetsTokens?: boolean;
-      /** The leases are gone, and by then every holder knows. */
+      /** The leases are lost, and every holder knows it by then. */
       readonly reportedBy?: number;
     }
-  /** A latch is given a count, so many steps are asked of it, or its end is: asked, and answered as it should be. */
+  /**
+   * A latch gets a count, is counted down by this many steps, or is deleted. There are records for the request and for
+   * its expected answer.
+   */
   | { readonly kind: 'latch'; readonly lock: string; readonly step: LatchStep; readonly count: number }
-  /** What a semaphore has at the end, when nobody holds permits that come back. */
+  /** How many permits a semaphore has at the end, when nobody holds permits that will be given back. */
   | { readonly kind: 'permits-left'; readonly lock: string; readonly available: number }
-  /** What the process still has at the end, by name: all of it should be 0. */
+  /** What the process has left behind at the end, by name. All numbers should be 0. */
   | { readonly kind: 'left'; readonly counts: Readonly<Record<string, number>> };
 
 export type LatchStep = 'set' | 'counting' | 'counted' | 'ending' | 'ended';
@@ -84,7 +103,7 @@ export type LatchStep = 'set' | 'counting' | 'counted' | 'ending' | 'ended';
 /** `at`: milliseconds on a monotonic clock that all processes of the history share. */
 export type HistoryRecord = HistoryEvent & { readonly at: number; readonly process: string };
 
-/** The records of one process or of several, in the order of time. */
+/** The records of one or several processes, in chronological order. */
 export class History {
   constructor(readonly records: HistoryRecord[] = []) {}
 
@@ -92,24 +111,37 @@ export class History {
     this.records.push({ at, process, ...event });
   }
 
-  /** Writes it into the folder that CHAOS_HISTORIES names, if it does: `npm run test:histories` has it checked by Porcupine. */
+  /**
+   * Writes the history into the folder CHAOS_HISTORIES, if that variable is set. `npm run test:histories` lets
+   * Porcupine check it.
+   */
   keepForOthers(): void {
     const folder = process.env.CHAOS_HISTORIES;
     if (folder !== undefined) writeFileSync(join(folder, `${randomUUID()}.json`), JSON.stringify(this.records));
   }
 
-  /** One history of several logs. Records of one moment stay in the order in which their log has them. */
+  /** Merges several logs into one history. Records of the same moment stay in the order of their log. */
   static merge(...histories: readonly History[]): History {
     return new History(histories.flatMap(({ records }) => records).sort((one, other) => one.at - other.at));
   }
 
-  /** Reads what {@link HistoryFile}s have written; a last line that a kill cut off is left out. */
+  /** Reads what {@link HistoryFile}s have written. An incomplete last line of a killed process is left out. */
   static read(...paths: readonly string[]): History {
     return History.merge(...paths.map((path) => new History(readFileSync(path, 'utf8').split('\n').flatMap(parse))));
   }
 }
 
-/** A history that is on disk with each record, so that a process that is killed leaves it behind. */
+/**
+ * The history of a {@link RecordingProcess}. Pipes are written synchronously, so nothing that a killed process has
+ * recorded is lost.
+ */
+export class HistoryPipe extends History {
+  override add(process: string, at: number, event: HistoryEvent): void {
+    stdout.write(`${JSON.stringify({ at, process, ...event })}\n`);
+  }
+}
+
+/** A history that writes each record to disk at once, so that nothing is lost if the process is killed. */
 export class HistoryFile extends History {
   constructor(private readonly path: string) {
     super();

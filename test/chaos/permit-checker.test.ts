@@ -12,7 +12,7 @@ import { checkHistory, type Expectations } from './history-checker.js';
 import type { KindName } from './simulation/kinds.js';
 import { simulate } from './simulation/run-schedules.js';
 
-/** A history of one process at a time: each step is a millisecond after the last. */
+/** A history in which each step is a millisecond after the previous one. */
 function history(...steps: [process: string, event: HistoryEvent][]): History {
   const made = new History();
   for (const [at, [process, event]] of steps.entries()) made.add(process, at + 1, event);
@@ -53,7 +53,7 @@ const rulesBroken = (made: History, expectations: Expectations = one) =>
   checkHistory(made, expectations).violations.map(({ rule }) => rule);
 
 describe('the history checker, of semaphores and latches', () => {
-  it('takes permits that are only counted for taken when their process is dead, and those with a lease not', () => {
+  it('counts permits of a dead process as taken if they are only counted, but not if they have a lease', () => {
     const steps = (validUntil?: number): History =>
       history(
         ['a', sent('a/1')],
@@ -66,7 +66,7 @@ describe('the history checker, of semaphores and latches', () => {
     expect(rulesBroken(steps(100))).toEqual([]);
   });
 
-  it('finds permits that were lost, and permits that were made', () => {
+  it('finds permits that were lost, and permits that were created', () => {
     const steps = (available: number): History =>
       history(
         ['a', sent('a/1')],
@@ -80,7 +80,7 @@ describe('the history checker, of semaphores and latches', () => {
     expect(rulesBroken(steps(2))).toEqual(['permits conserved']);
   });
 
-  it('does not know of permits that a process was about to get when it died, and knows of those that it had', () => {
+  it('ignores permits that a process was about to get when it died, but not those that it had', () => {
     const inDoubt = (available: number) =>
       history(['a', sent('a/1')], ['a', { kind: 'crashed' }], ['s', left(available)]);
     expect(rulesBroken(inDoubt(0))).toEqual([]);
@@ -104,7 +104,7 @@ describe('the history checker, of semaphores and latches', () => {
     expect(rulesBroken(steps(10, false), { ...one, reportedWithin: 5 })).toEqual([]);
   });
 
-  it('finds who got through a latch too early, and who found it closed too late', () => {
+  it('finds callers that passed a latch too early, or found it closed too late', () => {
     const through = granted('b/1', { lock: 'gate', type: 'latch' });
     const refused: HistoryEvent = { kind: 'refused', call: 'b/1', error: 'LockBusyError', message: '' };
     const pass = (event: HistoryEvent, done: HistoryEvent[]): History =>
@@ -122,7 +122,7 @@ describe('the history checker, of semaphores and latches', () => {
     expect(rulesBroken(pass(refused, all))).toEqual(['latches open once']);
   });
 
-  it('finds a semaphore with enough for everybody, for which somebody waits', () => {
+  it('finds a semaphore with enough permits, for which somebody waits', () => {
     const made = new History();
     const add = (at: number, event: HistoryEvent) => made.add('a', at, event);
     add(0, sent('a/1'));
@@ -142,7 +142,7 @@ describe('the history checker, of semaphores and latches that are broken', () =>
     ['grant one permit too many', grantsOneTooMany, 'permits', ['no overlap', 'permits conserved']],
     ['lease one permit too many', leasesOneTooMany, 'permits', ['no overlap']],
     ['add permits twice', forgetsRequests, 'lossyPermits', ['no overlap', 'permits conserved']],
-    ['tell nobody of a release', tellsNobody, 'permits', ['served in time', 'latches open once']],
+    ['announce no release', tellsNobody, 'permits', ['served in time', 'latches open once']],
     ['do not renew', renewsNothing, 'permits', ['no overlap', 'permits kept']],
     ['open a latch too early', opensEarly, 'permits', ['latches open once']],
   ];

@@ -3,23 +3,23 @@ import { validity } from '../../lib/engine/lease/lease-clock.js';
 import type { LatchStep } from './history.js';
 import type { HistoryRecorder } from './history-recorder.js';
 
-/** How long a caller waits. Neither: for as long as it takes. */
+/** How long a caller waits. With neither of them, it waits without a limit. */
 export interface Patience {
   readonly waitTime?: number;
   readonly signal?: AbortSignal;
 }
 
-/** Permits under record. */
+/** Permits whose history is recorded. */
 export interface RecordedPermits {
   readonly call: string;
   readonly ids: readonly string[];
-  /** Never rejects: what became of them is in the history. */
+  /** Never rejects. The outcome is recorded in the history. */
   release(): Promise<void>;
 }
 
-/** Writes into a history what one process sees of its semaphores and latches. */
+/** Records in a history what one process observes of its semaphores and latches. */
 export class PermitRecorder {
-  /** By the first id of each call. */
+  /** The calls, by the first id of each. */
   private readonly live = new Map<string, string>();
   private readonly given = new Set<string>();
   private readonly deadlines = new Map<string, number>();
@@ -36,7 +36,7 @@ export class PermitRecorder {
     });
   }
 
-  /** These permits have a lease until then, for certain. */
+  /** Records that these permits certainly have a lease until then. */
   leased(ids: readonly string[], deadline: number): void {
     for (const id of ids) {
       this.deadlines.set(id, deadline);
@@ -45,7 +45,7 @@ export class PermitRecorder {
     }
   }
 
-  /** Of a semaphore without ids. Gives nothing where the caller was refused. */
+  /** Takes permits without ids. Returns undefined if the caller was refused. */
   async take(name: string, permits: number, patience: Patience = {}): Promise<RecordedPermits | undefined> {
     const semaphore = this.recorder.locks.getSemaphore(name);
     const { waitTime, signal } = patience;
@@ -58,14 +58,14 @@ export class PermitRecorder {
     return taken ? this.counted(name, call, permits) : undefined;
   }
 
-  /** All that are available. */
+  /** Takes all available permits. */
   async drain(name: string, total: number): Promise<RecordedPermits | undefined> {
     const call = this.recorder.sent(name, { waitTime: 0, permits: total });
     const drained = await this.answer(call, () => this.recorder.locks.getSemaphore(name).drainPermits());
     return drained ? this.counted(name, call, drained) : undefined;
   }
 
-  /** Of a semaphore with ids; without a leaseTime they are renewed. */
+  /** Takes permits with ids. Without a leaseTime, they are renewed. */
   async lease(
     name: string,
     permits: number,
@@ -89,7 +89,7 @@ export class PermitRecorder {
     return { call, ids, release: () => this.release(call, () => semaphore.release(ids), owner) };
   }
 
-  /** A fixed lease gets another length: what is counted on is the shorter one. */
+  /** Changes the length of a fixed lease. Until the answer, the process relies only on the shorter lease. */
   async adjust(name: string, { call, ids }: RecordedPermits, leaseTime: number): Promise<void> {
     const semaphore = this.recorder.locks.getPermitExpirableSemaphore(name);
     const shorter = Math.min(this.deadlines.get(ids[0]) ?? 0, this.now() + validity(leaseTime));
@@ -105,7 +105,7 @@ export class PermitRecorder {
     if (open) this.recorder.add({ kind: 'granted', call, lock: name, type: 'latch', owner: call });
   }
 
-  /** One step of a latch, asked and answered. Gives whether it was answered. */
+  /** Makes one step of a latch, and records request and answer. Returns whether it was answered. */
   async step(lock: string, asked: LatchStep, count: number, work: () => Promise<unknown>, answered?: LatchStep) {
     this.recorder.add({ kind: 'latch', lock, step: asked, count });
     const done = await work().then(
@@ -137,7 +137,7 @@ export class PermitRecorder {
     }
   }
 
-  /** Nothing, and a record of it, where it was refused. */
+  /** Returns undefined if the request was refused, and records that. */
   private async answer<T>(call: string, ask: () => Promise<T>): Promise<T | undefined> {
     try {
       const answer = await ask();

@@ -11,7 +11,7 @@ export interface RecordingOptions<Line> {
   record(line: Line): void;
   /** Called when the process was killed. */
   crashed(at: number): void;
-  /** How many milliseconds it may take to end by itself. */
+  /** How many milliseconds the process may take to exit. */
   readonly endsWithin: number;
 }
 
@@ -55,8 +55,8 @@ export class RecordingProcess<Spec extends { readonly process: string }, Line ex
   }
 
   /**
-   * SIGKILL, as the kernel does when memory is out. The process may go on for a moment after the signal was sent, and
-   * nobody else can get its locks before it is dead: it crashed after the last thing that it did.
+   * SIGKILL, as the kernel sends it when memory runs out. The process may continue for a moment after the signal was
+   * sent, and nobody else can get its locks before it is dead. So the time of the crash is after its last record.
    */
   async kill(): Promise<void> {
     this.killed = true;
@@ -67,7 +67,7 @@ export class RecordingProcess<Spec extends { readonly process: string }, Line ex
     this.options.crashed(Math.max(killed, this.lastRecordAt));
   }
 
-  /** SIGSTOP: it does not know that time goes on. */
+  /** SIGSTOP. The process does not notice that time passes. */
   freeze(): void {
     this.child.kill('SIGSTOP');
   }
@@ -78,9 +78,9 @@ export class RecordingProcess<Spec extends { readonly process: string }, Line ex
   }
 
   /**
-   * Lets it end by itself.
+   * Ends its input, and waits until it has exited.
    *
-   * @throws Error when it does not: something is left that keeps the process alive, or a call has no answer
+   * @throws Error when it does not exit, because something keeps the process alive, or a call has no answer
    */
   async stop(): Promise<void> {
     if (this.killed) return;

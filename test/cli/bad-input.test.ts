@@ -63,13 +63,13 @@ describe('a command line that is wrong', () => {
     expect(await keysOf(admin)).toEqual(keys);
   });
 
-  it('says so where it is not told which Redis is meant, rather than look at another one', async () => {
+  it('fails if no Redis is named, instead of using another one', async () => {
     const { code, stderr } = await runCli(['ls']);
     expect(stderr).toMatch(/^The address of Redis is missing: give --url redis:\/\/host:6379, or set REDIS_URL/);
     expect(code).toBe(2);
   });
 
-  it('is one JSON document where JSON is asked for', async () => {
+  it('is answered with one JSON document if JSON was requested', async () => {
     const { code, stdout } = await runCli(['relaese', '--json'], redis.url);
     expect(JSON.parse(stdout)).toEqual({ error: { kind: 'usage', message: expect.stringMatching(/'relaese'/) } });
     expect(code).toBe(2);
@@ -82,7 +82,7 @@ describe('a command line that is wrong', () => {
   });
 });
 
-/** What may come and go by itself is left out: a client's record. */
+/** The record of a client is left out, because it may appear and disappear by itself. */
 async function keysOf(admin: Redis): Promise<string[]> {
   return (await admin.keys('*')).filter((key) => !key.startsWith('nestjs_redis_lock_client')).sort();
 }

@@ -10,7 +10,7 @@ import { nodeRuntime } from '../../lib/engine/node-runtime.js';
 import { type RedisServer, startRedis } from '../support/servers/redis-server.js';
 import { runCli } from './run-cli.js';
 
-/** What docs/permissions.md gives a user, one rule each. */
+/** The rules that docs/permissions.md gives a user. */
 const RECIPE = (/ACL SETUSER locks on >password([^`]*)/.exec(readFileSync('docs/permissions.md', 'utf8'))?.[1] ?? '')
   .trim()
   .split(/\s+/);
@@ -74,7 +74,7 @@ describe('doctor', () => {
     await admin.flushall();
   });
 
-  it('tries nothing that the recipe does not have', async () => {
+  it('tries only rights of the recipe', async () => {
     const url = await urlOf('exact', RECIPE);
     await admin.acl('LOG', 'RESET');
     expect(await rightsOf('exact', url)).toMatchObject({ status: 'ok' });
@@ -96,7 +96,7 @@ describe('doctor', () => {
     await evicting.stop();
   });
 
-  it('only notes that policy where nothing limits the memory', async () => {
+  it('only notes that policy if the memory is not limited', async () => {
     const unlimited = await startRedis({ args: ['--maxmemory-policy', 'allkeys-lru'] });
     const { code, stdout } = await runCli(['doctor'], unlimited.url);
     expect(stdout).toMatch(

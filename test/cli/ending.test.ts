@@ -41,7 +41,7 @@ describe('how the program ends', () => {
     expect(code).toBe(1);
   });
 
-  it('ends with 1 after an error that nobody has caught, which a JSON document tells', async () => {
+  it('ends with 1 after an uncaught error, and reports it in a JSON document', async () => {
     const { code, stdout, stderr } = await runProgram(['ls', '--json'], redis.url, { preload: './throws-later.mjs' });
     expect(JSON.parse(stdout)).toEqual({ error: { kind: 'failure', message: 'thrown by a listener' } });
     expect(stderr).toContain('throws-later.mjs');
@@ -49,7 +49,7 @@ describe('how the program ends', () => {
   });
 
   it.each([['ls'], ['inspect', 'order:42'], ['clients', '--json'], ['doctor'], ['--help'], ['--version']])(
-    '%s ends with 1 where its output cannot be written',
+    '%s ends with 1 if its output cannot be written',
     async (...args) => {
       const { code, stderr } = await runProgram(args, redis.url, { output: '/dev/full' });
       expect(stderr).toMatch(/^The output could not be written: ENOSPC/);
@@ -61,13 +61,13 @@ describe('how the program ends', () => {
     { args: ['inspect', 'order:43', '--json'], code: 3 },
     { args: ['inspect', 'order:42'], code: 0 },
     { args: ['relaese', '--json'], code: 2 },
-  ])('$args ends as ever where the reader of its output has gone', async ({ args, code }) => {
+  ])('$args ends as usual if the reader of its output has ended', async ({ args, code }) => {
     const child = startCli(args, redis.url);
     child.stdout.destroy();
     expect(await new Promise((resolve) => child.once('close', resolve))).toBe(code);
   });
 
-  it('a release whose output cannot be written tells the standard error output what it has done', async () => {
+  it('a release whose output cannot be written reports on standard error what it has done', async () => {
     const args = ['release', 'order:42', '--yes', '--reason', 'the disk is full'];
     const { code, stderr } = await runProgram(args, redis.url, { output: '/dev/full' });
     expect(await locks.isLocked('order:42')).toBe(false);

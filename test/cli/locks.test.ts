@@ -30,7 +30,7 @@ describe('the command line', () => {
 
   const json = async (...args: string[]) => JSON.parse((await runCli([...args, '--json'], redis.url)).stdout);
 
-  /** Until the records of these clients say so. */
+  /** Settles when the records of these clients say so. */
   const known = (held: number, waiting: number) =>
     until(async () => {
       const clients = await shop.clients();
@@ -38,7 +38,7 @@ describe('the command line', () => {
       return sum('held') >= held && sum('waiting') >= waiting;
     }, 20_000);
 
-  it('tells who holds what, in which method, since when, and how many wait', async () => {
+  it('shows who holds what, in which method, since when, and how many wait', async () => {
     const lease = await shop.acquire('order:42', { group: 'OrdersService.pay' });
     const waiting = other.acquire('order:42').then((next) => next.release());
     await known(1, 1);
@@ -80,7 +80,7 @@ describe('the command line', () => {
     await held.release();
   });
 
-  it('gives the same as one JSON document', async () => {
+  it('prints the same as one JSON document', async () => {
     const lease = await shop.acquire('order:42', { group: 'OrdersService.pay' });
     await known(1, 0);
     const owners = [
@@ -176,7 +176,7 @@ describe('the command line', () => {
     expect((await runCli(['ls'], redis.url)).stdout).toBe("No lock is held under the prefix 'lock:'\n");
   });
 
-  it('releases what another process holds, which hears of it', async () => {
+  it('releases a lock of another process, which is notified', async () => {
     const lease = await shop.acquire('order:42');
     const { owner } = lease;
     const answer = await json('release', 'order:42', '--yes', '--reason', 'stuck');
@@ -250,7 +250,7 @@ describe('the command line', () => {
     await Promise.all(leases.map((lease) => lease.release()));
   });
 
-  it('looks under the prefix that it is given', async () => {
+  it('uses the given prefix', async () => {
     const own = createLockService({ connection: redis.url, keyPrefix: 'app[1]:' });
     const lease = await own.acquire('order:1');
     expect((await json('ls', '--prefix', 'app[1]:')).locks).toEqual([expect.objectContaining({ name: 'order:1' })]);
@@ -299,15 +299,15 @@ describe('the command line', () => {
   it.each([
     { url: () => 'redis://127.0.0.1:1', says: /ECONNREFUSED 127.0.0.1:1: nothing listens there; check host and port/ },
     { url: () => redis.url.replace('//', '//nobody:a-password@'), says: /WRONGPASS .* check user and password/ },
-    { url: () => redis.url.replace('127.0.0.1', 'no-such-host.invalid'), says: /the name of the host is not known/ },
-  ])('ends with 4 where Redis cannot be used: $says', async ({ url, says }) => {
+    { url: () => redis.url.replace('127.0.0.1', 'no-such-host.invalid'), says: /the host name cannot be resolved/ },
+  ])('ends with 4 if Redis cannot be used: $says', async ({ url, says }) => {
     const { code, stdout, stderr } = await runCli(['ls'], url());
     expect(stderr).toMatch(says);
     expect(stderr).not.toContain('a-password');
     expect({ code, stdout }).toEqual({ code: 4, stdout: '' });
   });
 
-  it('ends with 4 where Redis accepts connections but does not answer', async () => {
+  it('ends with 4 if Redis accepts connections but does not answer', async () => {
     redis.pause();
     try {
       const { code, stderr } = await runCli(['ls'], redis.url);

@@ -1,4 +1,5 @@
-// A connection whose promise nobody settles, as one of ioredis to a cluster that fails was, and no timer that keeps the process alive.
+// A connection whose promise never settles, as was once the case with ioredis and a failing cluster. No timer keeps the
+// process alive.
 import { Redis } from 'ioredis';
 
 Redis.prototype.connect = () => new Promise(() => {});

@@ -58,13 +58,13 @@ describe('a database that cannot be used', () => {
   });
 });
 
-describe('a server that wants something else', () => {
+describe('a server that needs other settings', () => {
   it.each([
     {
       what: 'a password',
       args: ['--requirepass', 'x'],
       scheme: 'redis',
-      says: /NOAUTH.*it wants a password: redis:\/\/user:/,
+      says: /NOAUTH.*it requires a password: redis:\/\/user:/,
     },
     { what: 'no TLS', args: [], scheme: 'rediss', says: /or the server does not use TLS: redis:\/\// },
   ])('$what: the error says so', async ({ args, scheme, says }) => {
@@ -75,7 +75,7 @@ describe('a server that wants something else', () => {
     await redis.stop();
   });
 
-  it('a certificate of a CA that is not known here: the error says how to name it', async () => {
+  it('a certificate of an unknown CA: the error says how to name it', async () => {
     const redis = await startRedis();
     const folder = redis.folder;
     const subject = ['-nodes', '-days', '2', '-subj', '/CN=localhost'];
@@ -143,7 +143,7 @@ describe('a replica', () => {
     await lease.release();
   });
 
-  it('says so where it has lost its master', async () => {
+  it('says so if it has lost its master', async () => {
     await replica.client().replicaof('127.0.0.1', 1);
     const { stderr } = await runCli(['ls'], replica.url);
     expect(stderr).toMatch(/is a replica of 127\.0\.0\.1:1, and has no connection to it: its data may be old\n$/);

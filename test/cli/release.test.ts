@@ -10,7 +10,7 @@ const services = [open(), open(), open()];
 afterAll(() => Promise.all(services.map((service) => service.close())));
 const [ann, bob, locks] = services;
 
-/** Runs the command with `meanwhile` between its look and its release. */
+/** Runs the command, and `meanwhile` after it has read the lock and before it releases it. */
 async function run(name: string, meanwhile: () => Promise<unknown>) {
   const results: unknown[] = [];
   const lines: string[] = [];
@@ -47,7 +47,7 @@ it('leaves a lock alone that changed hands after it was shown, and says so', asy
   await second.release();
 });
 
-it('names those whose hold it ended, and nobody else', async () => {
+it('names only the owners that it removed', async () => {
   const [left, held] = await Promise.all([ann, bob].map((reader) => reader.acquire('order:2', { type: 'read' })));
   const { exitCode, results, lines } = await run('order:2', () => left.release());
   expect(exitCode).toBe(0);

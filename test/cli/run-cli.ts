@@ -4,7 +4,7 @@ import { runCommandLine } from '../../lib/cli/run-command-line.js';
 
 const path = (relative: string) => fileURLToPath(new URL(relative, import.meta.url));
 
-/** What `npm test` has just built; else the sources, so that dist need not be there. */
+/** What `npm test` has just built; otherwise the sources, so that dist is not needed. */
 const PROGRAM =
   process.env.JUST_BUILT === undefined
     ? ['--import', path('../support/jest/typescript-loader.mjs'), path('../../lib/cli.ts')]
@@ -17,13 +17,13 @@ export interface CliResult {
 }
 
 export interface CliSettings {
-  /** A module that the process loads first, relative to this file. */
+  /** The path, relative to this file, of a module that the process loads first. */
   readonly preload?: string;
   /** The path of a file that gets what the program prints. Default: it is returned. */
   readonly output?: string;
 }
 
-/** Commands of this process run one after another: what is printed is theirs. */
+/** Commands of this process run one after another, so that what is printed belongs to one of them. */
 let last: Promise<unknown> = Promise.resolve();
 
 /**
@@ -90,7 +90,7 @@ export function startCli(
   const { REDIS_URL: _, ...env } = process.env;
   const first = preload === undefined ? [] : ['--import', path(preload)];
   const command = [process.execPath, '--no-deprecation', ...first, ...PROGRAM, ...args];
-  // Only a shell opens the file as a user's would.
+  // Only a shell opens the file as a user's shell would.
   const shell = output === undefined ? [] : ['sh', '-c', `exec "$@" > ${output}`, 'sh'];
   const [program, ...rest] = [...shell, ...command];
   const child = spawn(program, rest, {

@@ -1,4 +1,4 @@
-// An error that nobody catches while the program waits for Redis.
+// Throws an error that nobody catches while the program waits for Redis.
 import { Redis } from 'ioredis';
 
 Redis.prototype.connect = () =>

@@ -10,7 +10,7 @@ describe('watch', () => {
   });
   afterEach(() => redis.stop());
 
-  it('shows the locks again and again, waits out an outage, and ends with 0 when it is interrupted', async () => {
+  it('shows the locks repeatedly, continues through an outage, and ends with 0 when it is interrupted', async () => {
     const locks = createLockService({ connection: redis.url, logger: { warn: () => {}, error: () => {} } });
     const lease = await locks.acquire('order:42');
     const child = startCli(['watch', '--interval', '200ms'], redis.url);

@@ -105,7 +105,7 @@ export function describeSynchronizerBackend(name: string, openFixture: () => Pro
         expect(await bob.countPermits(key)).toEqual({ available: 0, acquired: 3 });
       });
 
-      it('does not take permits with ids again that became available meanwhile', async () => {
+      it('does not take permits with ids again after they became available', async () => {
         await set(1);
         const [lapsed, released] = [request(), request()];
         const ids = [[newId()], [newId()]];
@@ -281,7 +281,7 @@ export function describeSynchronizerBackend(name: string, openFixture: () => Pro
         const [first] = (await inspect())?.permits ?? [];
         expect(first.remaining).toBeGreaterThan(0);
         expect(first.remaining).toBeLessThanOrEqual(LONG / 2);
-        // The permit whose lease has ended was not given to anybody, nor made available by a look.
+        // The permit whose lease has ended was not given to anybody, and reading the state did not make it available.
         expect(await ann.giveLeasedPermits(key, [ids[2]], request())).toEqual([false]);
         await ann.setPermits(key, 2, request());
         expect(await inspect()).toMatchObject({ type, count: 0, total: 2, acquired: 2 });
@@ -355,7 +355,7 @@ export function describeSynchronizerBackend(name: string, openFixture: () => Pro
     });
 
     describe('a semaphore that does not exist', () => {
-      it('is told from one whose permits are all taken', async () => {
+      it('is distinguished from one whose permits are all taken', async () => {
         expect(await ann.takePermits(key, [1], request())).toBe(-1);
         expect(await ann.takeLeasedPermits(key, [[newId()]], LONG, request())).toEqual({
           served: 0,
@@ -383,7 +383,7 @@ export function describeSynchronizerBackend(name: string, openFixture: () => Pro
         listener.close();
       });
 
-      it('is created once by two that come together', async () => {
+      it('is created once by two requests at the same time', async () => {
         const requests = [ann, bob].flatMap((who, n) => [1, 2].map((m) => [who, `${n}:${m}`] as const));
         const served = await Promise.all(
           requests.map(([who, session]) => who.takePermits(key, [1], request(session), 3)),

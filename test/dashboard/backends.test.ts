@@ -32,7 +32,7 @@ describe('a dashboard', () => {
     }
   });
 
-  it('without Redis says why, and no password', async () => {
+  it('without Redis says why, without a password', async () => {
     const port = await freePort();
     app = await openDashboard({
       locks: { connection: `redis://ann:hunter2@127.0.0.1:${port}`, commandTimeout: 500 },

@@ -23,12 +23,12 @@ export interface DashboardAppOptions {
   readonly setUp?: (app: INestApplication) => void;
 }
 
-/** Locks of this application alone. */
+/** The locks are in the memory of this application. */
 function inMemory(): RedisLockOptions {
   return { backend: new MemoryBackend({ runtime: nodeRuntime, store: new MemoryStore() }) };
 }
 
-/** Lets in whoever brings the header `x-pass: let me in`. */
+/** Allows requests that have the header `x-pass: let me in`. */
 export class PassGuard implements CanActivate {
   canActivate(context: { switchToHttp(): { getRequest(): { headers: Record<string, string> } } }): boolean {
     if (context.switchToHttp().getRequest().headers['x-pass'] === 'let me in') return true;
@@ -73,7 +73,7 @@ class LogLines {
 export class DashboardApp {
   constructor(
     readonly app: INestApplication,
-    /** Of the page. */
+    /** The address of the page. */
     readonly url: string,
     readonly logger: LogLines,
   ) {}

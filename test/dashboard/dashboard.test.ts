@@ -45,7 +45,7 @@ describe('the options of a dashboard', () => {
 
 describe.each<Platform>(['Express', 'Fastify'])('the dashboard on %s', (platform) => {
   it.each([undefined, 'api'])(
-    'stands at its path, with the global prefix %s, and has a strict policy',
+    'is served at its path, with the global prefix %s, and has a strict policy',
     async (prefix) => {
       const { get } = await open({ platform, prefix }).then((it) => ({ get: it.get.bind(it) }));
       const page = await get();
@@ -116,7 +116,7 @@ describe.each<Platform>(['Express', 'Fastify'])('the dashboard on %s', (platform
     expect(row).toMatchObject({ type: 'exclusive', ownerCount: 1, token: first.fencingToken, waiting: 0 });
     await first.release();
     await until(() => rows().length === 1);
-    // A row that has not changed is only named.
+    // For a row that has not changed, only the name is sent.
     expect(rows()).toEqual(['order:2']);
     expect(messages.at(-1)).not.toHaveProperty('readOnly');
     await second.release();
@@ -125,7 +125,7 @@ describe.each<Platform>(['Express', 'Fastify'])('the dashboard on %s', (platform
     await reading;
   });
 
-  it('does not keep the application from closing while somebody looks', async () => {
+  it('does not keep the application from closing while somebody watches', async () => {
     const dashboard = await open({ platform });
     const response = await fetch(`${dashboard.url}/api/stream`);
     const reading = response.text();
@@ -170,7 +170,7 @@ describe('what the dashboard shows', () => {
 
   it('puts locks that are waited for first, even if it is not known for how long', async () => {
     await open();
-    // The record of a client has 20 of its waits.
+    // The record of a client has at most 20 of its waits.
     const names = ['idle', ...Array.from({ length: 25 }, (_, n) => `order:${n}`)];
     const leases = [];
     for (const name of names) leases.push(await app!.locks.acquire(name));
@@ -354,7 +354,7 @@ describe('a release by force', () => {
     await lease.release();
   });
 
-  it('is refused where nothing is locked, for a bad name, and by a dashboard that is read-only', async () => {
+  it('is refused if nothing is locked, for a bad name, and by a dashboard that is read-only', async () => {
     await open({ dashboard: { readOnly: false } });
     expect(await app!.release('nothing', { reason })).toEqual({
       status: 404,

@@ -6,7 +6,7 @@ import { type DashboardApp, openDashboard } from './dashboard-app.js';
 
 const VIEWERS = 100;
 
-/** Of locks that another process holds. */
+/** The number of locks that another process holds. */
 function listed(count: number): ListedLock[] {
   const client = {
     clientId: 'c',
@@ -58,13 +58,13 @@ describe('the event loop of an application with a dashboard', () => {
     }
   }
 
-  it('has its turn between viewers who each search for something else', async () => {
+  it('runs other work between viewers who each search for something else', async () => {
     let turn = 0;
     const counting = setInterval(() => turn++, 0);
     let rounds: number[][] = [];
     try {
       let last = performance.now();
-      // The viewers are served with one snapshot a second: a pause divides the rounds.
+      // The viewers get one snapshot a second, so a pause separates the rounds.
       await look(
         listed(5_000),
         (n) => `order:${n}`,
@@ -101,7 +101,7 @@ describe('the event loop of an application with a dashboard', () => {
       await until(() => written >= VIEWERS, 60_000);
       [texts, written] = [0, 0];
       await until(() => written >= VIEWERS * 3, 60_000);
-      // The text of a lock is made once a snapshot, not once for each viewer.
+      // The text of a lock is made once per snapshot, not once per viewer.
       expect(texts / locks.length).toBeLessThan(VIEWERS / 4);
     } finally {
       String.prototype.toLowerCase = lower;

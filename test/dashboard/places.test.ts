@@ -29,9 +29,9 @@ describe.each<Platform>(['Express', 'Fastify'])('the place of a dashboard on %s'
     expect((await fetch(`${url}/api/board`)).status).toBe(200);
   });
 
-  it('may be asked for with a query, and on Express with a slash at its end', async () => {
+  it('may be requested with a query, and on Express with a slash at its end', async () => {
     app = await openDashboard({ platform });
-    // To Fastify a path with a slash at its end is another one, unless its ignoreTrailingSlash is set.
+    // For Fastify, a path with a slash at its end is a different one unless ignoreTrailingSlash is set.
     const ends = platform === 'Express' ? ['?from=runbook', '/', '/?from=runbook'] : ['?from=runbook'];
     for (const end of ends) {
       const url = app.url + end;

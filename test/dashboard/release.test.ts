@@ -14,7 +14,7 @@ afterEach(async () => {
   app = undefined;
 });
 
-/** What a name of a lock may contain, and a path, a pattern, a page or a log might take for something else. */
+/** What the name of a lock may contain, but has another meaning in a path, a pattern, a page or a log. */
 const ODD_NAMES = [
   'a/b c%2F?#',
   '%',
@@ -56,7 +56,7 @@ describe('an operator who releases a lock by force', () => {
     ],
     ['tells no text', () => ({ email: 'ann@example.org' }) as never],
     ['rejects', () => Promise.reject(new Error('no session')) as never],
-  ])('is asked first: where userOf %s, nothing is released', async (_what, userOf) => {
+  ])('is asked for first: if userOf %s, nothing is released', async (_what, userOf) => {
     const dashboard = await open({ dashboard: { readOnly: false, userOf } });
     const lease = await dashboard.locks.acquire('order:42');
     const answer = await dashboard.release('order:42', { reason });
@@ -67,7 +67,7 @@ describe('an operator who releases a lock by force', () => {
     await lease.release();
   });
 
-  it('is logged in one line, even when it is asked for and has line breaks', async () => {
+  it('is logged in one line, even if userOf gives a name with line breaks', async () => {
     const dashboard = await open({
       dashboard: { readOnly: false, userOf: async () => 'ann\u2028FAKE\nFAKE' },
     });
@@ -79,8 +79,8 @@ describe('an operator who releases a lock by force', () => {
   });
 });
 
-describe('a lock that changes hands after a release by force has looked at it', () => {
-  /** Lets this happen between the look of the dashboard and its release. */
+describe('a lock that changes hands after a forced release has read it', () => {
+  /** Runs this after the dashboard has read the lock and before it releases it. */
   const meanwhile = (locks: DashboardApp['locks'], happen: () => Promise<unknown>) => {
     const inspect = locks.inspect.bind(locks);
     jest.spyOn(locks, 'inspect').mockImplementationOnce(async (name) => {
@@ -107,7 +107,7 @@ describe('a lock that changes hands after a release by force has looked at it', 
     await second.release();
   });
 
-  it('is logged as taken from those whom it was taken from', async () => {
+  it('is logged with the holders that it was in fact taken from', async () => {
     const dashboard = await open({ dashboard: { readOnly: false } });
     const { locks } = dashboard;
     const [left, held] = await Promise.all([1, 2].map(() => locks.acquire('order:42', { type: 'read' })));
@@ -118,7 +118,7 @@ describe('a lock that changes hands after a release by force has looked at it', 
     expect(line).not.toContain(left.owner);
   });
 
-  it('is logged as taken from the one who had it, where the request means anybody', async () => {
+  it('is logged with the holder that it was in fact taken from if the request names none', async () => {
     const dashboard = await open({ dashboard: { readOnly: false } });
     const { locks } = dashboard;
     const first = await locks.acquire('order:42', { leaseTime: '1m' });

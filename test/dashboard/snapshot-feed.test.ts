@@ -18,14 +18,14 @@ describe('the feed of snapshots', () => {
   let feed: SnapshotFeed;
   afterEach(() => feed.close());
 
-  it('tells each snapshot once, however many come and go', async () => {
+  it('passes each snapshot on once, however many viewers come and go', async () => {
     let taken = 0;
     feed = new SnapshotFeed(async () => {
       taken++;
       await sleep(100);
       return { ...SNAPSHOT, at: taken };
     });
-    // Each of them goes while a snapshot is being taken, and the next one comes.
+    // Each viewer leaves while a snapshot is being taken, and the next one arrives.
     for (let n = 1; n <= 4; n++) {
       const stop = feed.follow(() => {});
       await until(() => taken === n * 2);
@@ -38,7 +38,7 @@ describe('the feed of snapshots', () => {
     expect(told).toEqual([...new Set(told)]);
   });
 
-  it('takes none when nobody looks any more', async () => {
+  it('takes none when nobody watches any more', async () => {
     let taken = 0;
     feed = new SnapshotFeed(async () => {
       taken++;

@@ -27,7 +27,7 @@ function countSnapshots({ locks }: DashboardApp): { taken: number } {
   return count;
 }
 
-/** Nobody looks: nothing is read any more. */
+/** Expects that without viewers nothing is read any more. */
 async function expectQuiet(count: { taken: number }): Promise<void> {
   await until(async () => {
     const before = count.taken;
@@ -36,7 +36,7 @@ async function expectQuiet(count: { taken: number }): Promise<void> {
   });
 }
 
-/** Asks for the stream by a socket of its own. */
+/** Requests the stream by a separate socket. */
 function askForStream(url: string, method = 'GET'): Socket {
   const { hostname, port, pathname } = new URL(url);
   const socket = connect(Number(port), hostname);
@@ -155,10 +155,10 @@ describe.each<Platform>(['Express', 'Fastify'])('viewers of the dashboard on %s'
     await expectQuiet(count);
   });
 
-  it('do not keep the application from closing when they have stopped to read', async () => {
+  it('do not keep the application from closing when they have stopped reading', async () => {
     const dashboard = await open({
       platform,
-      // What the viewer does not read fills all buffers on the way.
+      // What the viewer does not read fills all buffers between the server and the viewer.
       setUp: (nest) =>
         nest.use((request: { socket: Socket }, _response: unknown, next: () => void) => {
           request.socket.write(Buffer.alloc(64_000_000));
@@ -179,7 +179,7 @@ describe.each<Platform>(['Express', 'Fastify'])('viewers of the dashboard on %s'
 });
 
 describe('a viewer of the dashboard by HTTP/2', () => {
-  it('who has stopped to read is sent nothing more', async () => {
+  it('who has stopped reading is sent nothing more', async () => {
     let waiting = () => 0;
     await open({
       platform: 'HTTP/2',
@@ -209,10 +209,10 @@ describe('a viewer of the dashboard by HTTP/2', () => {
     try {
       stream.pause();
       await until(() => round > 10, 60_000);
-      // One message at most waits for it, beside what HTTP/2 has sent on.
+      // At most one message waits for it, besides what was passed to HTTP/2 already.
       expect(waiting()).toBeGreaterThan(0);
       expect(waiting()).toBeLessThan(250_000);
-      // It gets the next one when it reads again.
+      // It receives the next message when it reads again.
       let text = '';
       stream.setEncoding('utf8').on('data', (data: string) => {
         text += data;

@@ -38,7 +38,7 @@ describe('the TypeScript in README.md and docs/', () => {
     let redis: RedisServer;
     beforeAll(async () => {
       redis = await startRedis();
-      // Pages say localhost:6379 where a reader's server listens.
+      // The pages use localhost:6379 for the reader's server.
       const ours = running.map((block) => ({
         ...block,
         source: block.source.replaceAll('redis://localhost:6379', redis.url),
@@ -70,7 +70,7 @@ describe('the TypeScript in README.md and docs/', () => {
   });
 });
 
-/** The statements of the page about fencing, which its code needs. */
+/** The SQL statements of the page about fencing, which the page's code needs. */
 function fencingSql(): readonly string[] {
   const page = pages.find(({ path }) => path === 'docs/fencing-tokens.md');
   return (page?.blocks ?? []).filter(({ language }) => language === 'sql').map(({ code }) => code);

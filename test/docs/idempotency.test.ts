@@ -25,7 +25,7 @@ import { typescriptBlocks } from './support/typescript-blocks.js';
 
 const folder = join(BLOCKS, 'idempotency');
 
-/** The interceptor of the page, as it stands there. */
+/** The interceptor, exactly as the page shows it. */
 async function interceptorOfPage(): Promise<Type<NestInterceptor>> {
   const blocks = typescriptBlocks(readPages()).filter(({ place }) => place.startsWith('docs/idempotency.md'));
   await writeBlocks(blocks, folder);
@@ -66,7 +66,7 @@ describe.each([
     await admin.flushall();
   });
 
-  /** An application as another replica runs it. */
+  /** Starts an application as another replica would run it. */
   async function replica(): Promise<Running> {
     const runs: string[] = [];
     let end!: () => void;

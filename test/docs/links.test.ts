@@ -3,10 +3,10 @@ import { dirname, join, normalize } from 'node:path';
 import { type Page, parsePage, proseOf, ROOT, readPages } from './support/markdown.js';
 
 const LINK = /\]\(([^)\s]+)\)/g;
-/** What the package carries: its pages link to nothing else in the repository. */
+/** The files in the package. Its pages link to nothing else in the repository. */
 const PACKED = /^(README\.md|CHANGELOG\.md|LICENSE|docs\/.*)$/;
 
-/** The anchor that GitHub gives to a heading. */
+/** The anchor that GitHub gives a heading. */
 function anchorOf(heading: string): string {
   return heading
     .replace(/`|\*/g, '')

@@ -3,7 +3,7 @@ import { join } from 'node:path';
 import { BLOCKS, compile, writeBlocks } from './support/compile.js';
 import { readPages } from './support/markdown.js';
 
-/** The tables of options, and the type that has exactly these keys. */
+/** The tables of options, each with the type that must have exactly these keys. */
 const TABLES = [
   ['docs/configuration.md', 'RedisLockOptions'],
   ['docs/decorator.md', 'DistributedLockOptions'],
@@ -21,7 +21,7 @@ function documented(path: string): readonly string[] {
   );
 }
 
-/** A module that compiles when these are the keys of the type, no more and no less. */
+/** The text of a module that compiles only if the type has exactly these keys. */
 function assertion(type: string, names: readonly string[]): string {
   return [
     `import type { ${type} } from 'nestjs-redis-lock';`,

@@ -6,7 +6,7 @@ import { type RedisServer, startRedis } from '../support/servers/redis-server.js
 import { Database } from './support/database.js';
 import { type CodeBlock, ROOT, readPages } from './support/markdown.js';
 
-/** Languages with a check of their own here or in code.test.ts; the rest is shown and not executed. */
+/** Languages that have a check here or in code.test.ts. Blocks in other languages are not executed. */
 const CHECKED = ['ts', 'typescript', 'sh', 'bash', 'sql', 'acl', 'json'];
 const SHOWN = ['text', 'mermaid', 'java', 'js', 'http', 'promql', 'yaml', 'dockerfile'];
 
@@ -100,7 +100,7 @@ describe('the permissions', () => {
   });
 });
 
-/** Each kind of lock, with a caller that waits for it; semaphores and latches. */
+/** Uses each kind of lock, with a caller that waits for it, and semaphores and latches. */
 async function useEverything(locks: LockService): Promise<void> {
   for (const type of ['reentrant', 'fair', 'read', 'write', 'fenced'] as const) {
     const both = [1, 2].map(() =>

@@ -4,12 +4,12 @@ import { messagesOf, readMessages, readPieces } from './support/messages.js';
 
 const runbook = readPages().find(({ path }) => path === 'docs/runbook.md')?.text ?? '';
 const entries = codeIn(runbook);
-/** Entries of the first column of a table: what an operator reads in the log. */
+/** The entries in the first column of a table: the log lines that an operator reads. */
 const listed = [...runbook.slice(runbook.indexOf('## Log lines')).matchAll(/^\| (.*?) \| /gm)].flatMap(([, cell]) =>
   codeIn(cell ?? ''),
 );
 
-/** What is shown as code, with the `\|` of tables as it is read. */
+/** The code spans of a text, with the `\|` of tables as it is displayed. */
 function codeIn(markdown: string): readonly string[] {
   return [...markdown.matchAll(/`([^`\n]+)`/g)].map(([, code]) => code.replaceAll('\\|', '|'));
 }
@@ -31,17 +31,20 @@ function isExplained(message: string): boolean {
     .some((entry) => entry.includes(message) || pattern.test(entry) || patternOf(entry).test(message));
 }
 
-/** The parts of an entry, between its `…`, that no longer come from the code. */
+/** The parts of an entry, between its `…`, that no longer occur in the code. */
 function staleParts(entry: string, pieces: ReadonlySet<string>): readonly string[] {
   // `NOPERM` and `ECONNREFUSED` come from Redis and from Node.js.
   if (/^[A-Z]+$/.test(entry)) return [];
   return entry.split(/…+/).filter((part) => letters(part) > 0 && !isMadeOf(part, pieces));
 }
 
-/** Whether a text is one piece, a part of a piece, or several pieces in a row. The first and the last may be cut off. */
+/**
+ * Whether a text is a piece, a part of a piece, or several pieces in a row, of which the first and the last may be
+ * incomplete.
+ */
 function isMadeOf(text: string, pieces: ReadonlySet<string>): boolean {
   if ([...pieces].some((piece) => piece.includes(text))) return true;
-  // Short words without a space, such as 'a', could stand for a part of any word.
+  // Short words without a space, such as 'a', could match a part of any word.
   const usable = [...pieces].filter((piece) => piece !== '' && (letters(piece) >= 4 || /[^a-z]/i.test(piece)));
   const inside = usable.filter((piece) => text.includes(piece));
   return [...text].some(

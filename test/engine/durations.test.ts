@@ -7,7 +7,7 @@ import { ms, NOTHING, nothingIsLeft, openWorld } from '../support/lock-world.js'
 import { errorOf } from '../support/section.js';
 
 const LONGEST_WAIT = 2 ** 31 - 1;
-/** Ten years, as `'10y'` says them. */
+/** Ten years in milliseconds, as `'10y'` is parsed. */
 const LONGEST_LEASE = 10 * 365.25 * 24 * 60 * 60 * 1_000;
 
 type Take = (locks: LockService, bad: never) => unknown;
@@ -74,7 +74,7 @@ const TIMEOUTS: [string, Take][] = [
 
 const beyond = (most: number) => [most + 1, 1e19, Number.MAX_VALUE, '1000000000y', `${most + 1}`];
 const NO_DURATIONS = [-1, Number.NaN, 'soon', '', null, {}, 1n];
-/** Defaults stand in for null there, as Nest's own modules do. */
+/** There, null stands for the default, as in NestJS's own modules. */
 const isDefault = (place: string, bad: unknown) => bad === null && place.endsWith(' of the module');
 
 describe('durations', () => {

@@ -8,16 +8,16 @@ import { refused } from '../support/watched/watched-backend.js';
 
 const ALL: readonly LockEventName[] = ['acquired', 'released', 'renewed', 'lost', 'busy', 'handoff', 'error'];
 
-/** The names of all events from now on. */
+/** Records the names of all events from now on. */
 function listen(locks: LockService): string[] {
   const heard: string[] = [];
   for (const name of ALL) locks.on(name, () => heard.push(name));
   return heard;
 }
 
-/** What may come from other promise libraries. */
+/** A value as other promise libraries may return it. */
 function failingThenable(message: string): object {
-  // biome-ignore lint/suspicious/noThenProperty: a thenable is what it is to be
+  // biome-ignore lint/suspicious/noThenProperty: the test needs a thenable
   return { then: (_: unknown, reject: (error: Error) => void) => reject(new Error(message)) };
 }
 
@@ -141,7 +141,7 @@ describe('events', () => {
     expect(logger.errors).toEqual([]);
   });
 
-  it('are heard outside of any scope', async () => {
+  it('reach listeners outside of any scope', async () => {
     const { locks } = await world.process();
     const seen: unknown[] = [];
     for (const name of ALL) locks.on(name, () => seen.push(currentLease()));
@@ -217,7 +217,7 @@ describe('events', () => {
 describe('a wait of more than 30 s', () => {
   const world = openVirtualWorld();
 
-  it('is warned of once, naming the lock and its holder', async () => {
+  it('is reported by one warning, which names the lock and its holder', async () => {
     const { locks, runtime, logger } = await world.process();
     const other = await world.process();
     const holder = await other.locks.acquire('order');
@@ -235,7 +235,7 @@ describe('a wait of more than 30 s', () => {
     await (await runtime.until(waiting)).release();
   });
 
-  it('is warned of once for many waiters, even when this process holds the lock', async () => {
+  it('is reported by one warning for many waiters, even when this process holds the lock', async () => {
     const { locks, runtime, logger } = await world.process();
     const holder = await locks.acquire('order');
     const all = Array.from({ length: 10 }, () => locks.withLock('order', async () => {}));
@@ -248,7 +248,7 @@ describe('a wait of more than 30 s', () => {
     await runtime.until(Promise.all(all));
   });
 
-  it('is warned of for each further caller, at most once in 30 s, although the lock is never idle', async () => {
+  it('is reported by a warning for each further caller, at most once in 30 s, although the lock is never idle', async () => {
     const { locks, runtime, logger } = await world.process();
     const other = await world.process();
     const holder = await other.locks.acquire('order');
@@ -264,7 +264,7 @@ describe('a wait of more than 30 s', () => {
     for (const waiting of all) await (await runtime.until(waiting)).release();
   });
 
-  it('is warned of although callers come and go behind the one that waits', async () => {
+  it('is reported although callers come and go behind the one that waits', async () => {
     const { locks, runtime, logger } = await world.process();
     const other = await world.process();
     const holder = await other.locks.acquire('order');
@@ -292,7 +292,7 @@ describe('a wait of more than 30 s', () => {
     expect(logger.warnings).toEqual([]);
   });
 
-  it('is warned of in the next 30 s when the queue moves on meanwhile', async () => {
+  it('is reported in the next 30 s when the queue moves on meanwhile', async () => {
     const { locks, runtime, logger } = await world.process();
     const holder = await locks.acquire('order');
     const first = locks.acquire('order');

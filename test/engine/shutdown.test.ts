@@ -55,7 +55,7 @@ describe('shutdown', () => {
     expect(await refused).toBeInstanceOf(LockAbortedError);
   });
 
-  it('goes on renewing while bodies end', async () => {
+  it('continues to renew while bodies end', async () => {
     const { locks, runtime } = await world.process({ shutdownTimeout: ms(100_000), watchdogTimeout: ms(3_000) });
     const end = latch();
     const body = locks.withLock('order', async (lease) => {

@@ -4,7 +4,7 @@ import { leftovers, ms, NOTHING, openVirtualWorld } from '../support/lock-world.
 import { errorOf, latch } from '../support/section.js';
 import { answerAfter, answerLost, refused } from '../support/watched/watched-backend.js';
 
-/** What is certainly left of a lease of 30 s: 1 % and 2 ms are allowed for clock drift. */
+/** What certainly remains of a lease of 30 s: 1 % and 2 ms are subtracted for clock drift. */
 const VALID = 29_698;
 
 describe('the watchdog', () => {
@@ -76,7 +76,7 @@ describe('the watchdog', () => {
     const { locks, backend, runtime } = await world.process();
     const leases = await Promise.all(Array.from({ length: 2_000 }, (_, i) => locks.acquire(`order:${i}`)));
     expect(runtime.timers).toBe(1);
-    // One more comes while the renewals of a round are under way, which take several turns.
+    // One more is acquired while the renewals of a round, which take several turns, are under way.
     const off = locks.on('renewed', () => {
       off();
       void locks.acquire('late').then((lease) => leases.push(lease));
@@ -143,8 +143,8 @@ describe('the watchdog', () => {
   it('continues after a hand-off, with the same owner', async () => {
     const { locks, backend, runtime } = await world.process();
     const first = await locks.acquire('order');
-    await runtime.advance(200); // the clock of the tokens starts ahead, and reserves nothing until its time has come
-    // Who waits when the lock is acquired is reckoned with: from here on there are tokens for hand-offs.
+    await runtime.advance(200); // no tokens are reserved until the wall clock has caught up
+    // Waiters are counted when the lock is acquired, so from here on there are tokens for hand-offs.
     const second = locks.acquire('order');
     const third = locks.acquire('order');
     await first.release();
@@ -242,7 +242,7 @@ describe('the watchdog', () => {
   });
 
   describe('when the lock is gone', () => {
-    it('finds out at the next renewal, and says so at once', async () => {
+    it('is found out at the next renewal, and reported at once', async () => {
       const { locks, runtime } = await world.process();
       const other = await world.process();
       const lease = await locks.acquire('order');
@@ -485,7 +485,7 @@ describe('the watchdog', () => {
     it('reports a loss at the deadline, even if its renewal began late', async () => {
       const { locks, backend, runtime } = await world.process();
       const lease = await locks.acquire('order');
-      await runtime.advance(700); // so that the blocked beat comes before the renewal that is due
+      await runtime.advance(700); // so that the delayed timer fires before the renewal that is due
       const since = runtime.monotonic();
       await lease.extend('1m');
       await runtime.advance(38_800);

@@ -84,7 +84,7 @@ describe('the health indicator, with terminus', () => {
 });
 
 describe.each(PLACES)('health() in %s', (name) => {
-  it('says that all is well, even while it listens', async () => {
+  it('reports that all is well, even while its connection is subscribed', async () => {
     const place = await Place.open(name);
     const [{ locks }, { locks: other }] = [place.service(), place.service()];
     expect(await locks.health()).toMatchObject({ healthy: true, problems: [], responseTime: expect.any(Number) });
@@ -98,7 +98,7 @@ describe.each(PLACES)('health() in %s', (name) => {
 });
 
 describe('the start of an application', () => {
-  it('fails without Redis where connect is eager', async () => {
+  it('fails without Redis if connect is eager', async () => {
     const port = await freePort();
     const starting = startApp({ connection: `redis://127.0.0.1:${port}`, connect: 'eager', commandTimeout: 500 });
     const error = await starting.then(
@@ -110,7 +110,7 @@ describe('the start of an application', () => {
     expect(error.cause).toBeInstanceOf(Error);
   });
 
-  it('continues with Redis where connect is eager', async () => {
+  it('continues with Redis if connect is eager', async () => {
     const redis = await startRedis();
     const app = await startApp({ connection: redis.url, connect: 'eager' });
     expect(await app.get(LockService).isLocked('order')).toBe(false);
@@ -118,7 +118,7 @@ describe('the start of an application', () => {
     await redis.stop();
   });
 
-  it('goes on without Redis where it is lazy, and warns after two seconds, naming host and reason', async () => {
+  it('continues without Redis if connect is lazy, and warns after two seconds, naming host and reason', async () => {
     const port = await freePort();
     const warnings: string[] = [];
     const logger = { warn: (message: string) => void warnings.push(message), error: () => {} };

@@ -1,7 +1,7 @@
 /**
- * A second opinion: histories of the simulation, checked by Porcupine as well as by our own checker. Both must accept the
- * good ones, and agree on those of broken backends, lock by lock. Called by .ci/histories.mjs with the program of
- * porcupine/, and the folder of histories that processes under faults have left (CHAOS_HISTORIES).
+ * Checks histories of the simulation both with Porcupine and with our own checker. Both must accept the good ones, and
+ * agree on those of broken backends, lock by lock. Called by .ci/histories.mjs with the program of porcupine/, and the
+ * folder of histories that processes under faults have left (CHAOS_HISTORIES).
  */
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
@@ -37,8 +37,8 @@ const KINDS: readonly KindName[] = [
 ];
 const GOOD = 1_000;
 /**
- * Those that break other promises alone must be sound for both. The one that reserves tokens without a limit is missing: it
- * shows in grants after a loss of data, which the mutex leaves out.
+ * Histories that break only other rules must be accepted by both. The backend that reserves tokens without a limit is
+ * not here, because its fault shows only in grants after a loss of data, which the mutex model leaves out.
  */
 const BROKEN: readonly [
   what: string,
@@ -53,14 +53,14 @@ const BROKEN: readonly [
   ['keeps what was released', keepsWhatIsReleased, 'steady', 'keeps a mutex'],
 ];
 const BROKEN_OF_EACH = 30;
-/** What a mutex with owners and tokens promises; the other rules of our checker are about other things. */
+/** The rules for a mutex with owners and tokens. The other rules of our checker are about other things. */
 const RULES = ['no overlap', 'growing tokens'];
 
 interface Case {
   readonly history: string;
   readonly lock: string;
   readonly operations: readonly Operation[];
-  /** What our checker says, empty: sound. */
+  /** The findings of our checker; empty if the history is accepted. */
   readonly ours: string;
 }
 

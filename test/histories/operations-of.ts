@@ -13,8 +13,8 @@ export interface Operation {
 }
 
 /**
- * Acquisitions of a lock that stay open. More would cost Porcupine exponential time, and change nothing: what may have
- * taken a lock forbids no order that is possible without it.
+ * The most acquisitions of a lock that stay open. More would cost Porcupine exponential time and change nothing,
+ * because an operation that may have taken a lock excludes no order that is possible without it.
  */
 const MOST_OPEN = 5;
 const NEVER: Instant = { at: Number.POSITIVE_INFINITY, order: 0 };
@@ -56,8 +56,8 @@ export function operationsOf(history: History): Map<string, readonly Operation[]
 }
 
 /**
- * The acquisition, and its release, which comes with the last share. Where no release was confirmed, the lease may also
- * end, at the earliest when its holder did not count on it any more: an operation of nobody.
+ * The acquisition, and its release, which comes with the last share. If no release was confirmed, the lease may also
+ * end by itself, at the earliest when its holder no longer relied on it: an operation without a caller.
  */
 function lease(tenure: Tenure, digest: Digest): Draft[] {
   const { call, lock, owner, token, granted, doubt } = tenure;
@@ -105,12 +105,12 @@ function isExclusive(type: Tenure['type']): boolean {
   return type !== 'read' && type !== 'permits' && type !== 'latch';
 }
 
-/** Granted after something upset the backend. */
+/** Whether it was granted after a disturbance of the backend. */
 export function isDoubtful({ doubt, granted }: Tenure): boolean {
   return doubt !== undefined && doubt.since.order < granted.order;
 }
 
-/** Many records have the same time, so that only their order says which was first. */
+/** Many records have the same time, so only their order shows which was first. */
 function ordered(drafts: readonly Draft[]): Operation[] {
   const moments = drafts.flatMap(({ from, to }) => [from, to]).sort(inTime);
   const places = new Map(moments.map((moment, index) => [moment, index]));

@@ -11,7 +11,7 @@ export interface PeerAnswer {
 
 const folder = fileURLToPath(new URL('./java', import.meta.url));
 
-/** A Java process with the real Redisson (java/src), which does what it is told. */
+/** A Java process with the real Redisson (java/src), which executes commands. */
 export class RedissonPeer {
   private readonly awaited = new Map<
     string,
@@ -40,7 +40,7 @@ export class RedissonPeer {
     return peer;
   }
 
-  /** Lets a thread of the peer, which is an owner of its own to Redisson, run one command. */
+  /** Lets a thread of the peer run one command. To Redisson, each thread is a separate owner. */
   async run(thread: string, command: string, ...words: (string | number)[]): Promise<PeerAnswer> {
     const id = String(++this.commands);
     const answer = new Promise<PeerAnswer>((resolve, reject) => this.awaited.set(id, { resolve, reject }));
@@ -54,7 +54,7 @@ export class RedissonPeer {
     await ended;
   }
 
-  /** Ends it without a good-bye. */
+  /** Kills the process. */
   kill(): void {
     this.child.kill('SIGKILL');
   }

@@ -8,9 +8,12 @@ import { type RedisServer, startRedis } from '../support/servers/redis-server.js
 import { until } from '../support/until.js';
 import { RedissonPeer } from './redisson-peer.js';
 
-/** A wake-up by message takes a millisecond or two; by TTL it would be seconds. The margin is for slow machines. */
+/**
+ * A wake-up by a message takes one or two milliseconds; by the TTL it would take seconds. The margin is for slow
+ * machines.
+ */
 const PROMPT = 50;
-/** A wake-up is measured so often, and the median counts: one garbage collection is no finding. */
+/** How often a wake-up is measured. The median counts, so that one garbage collection does not matter. */
 const SAMPLES = 9;
 
 let server: RedisServer;
@@ -42,7 +45,7 @@ beforeEach(() => {
 const median = (values: number[]) => [...values].sort((a, b) => a - b)[Math.floor(values.length / 2)];
 const lockedByJava = () => until(async () => (await redis.exists(key)) === 1);
 
-/** How long after Java's unlock this process has the lock. */
+/** How long after Java's unlock this process gets the lock. */
 async function wakesNode(kind: string, type: LockType): Promise<number> {
   await java.run('holder', 'lock', key, kind, 30_000);
   let granted = 0;
@@ -56,7 +59,7 @@ async function wakesNode(kind: string, type: LockType): Promise<number> {
   return granted - at;
 }
 
-/** How long after the release here Java has the lock. */
+/** How long after the release here Java gets the lock. */
 async function wakesJava(kind: string, type: LockType): Promise<number> {
   const lease = await locks.acquire(name, { type });
   const waiting = java.run('waiter', 'tryLock', key, kind, 20_000, 30_000);

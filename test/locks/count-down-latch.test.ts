@@ -46,13 +46,13 @@ describe.each(STORES)('a count-down latch in %s', (store) => {
     expect(await woken(opened)).toBe(true);
   });
 
-  it('await: goes on at once when the latch has no count', async () => {
+  it('await: continues at once when the latch has no count', async () => {
     const { handles } = await latches(1);
     expect(await handles[0].await()).toBe(true);
     expect(await handles[0].await(0)).toBe(true);
   });
 
-  it('several awaiters: all go on, in all processes', async () => {
+  it('several awaiters: all continue, in all processes', async () => {
     const { services, handles } = await latches(3, 1);
     const opened = handles.flatMap((latch) => Array.from({ length: 300 }, () => latch.await()));
     for (const locks of services) await asleep(locks);

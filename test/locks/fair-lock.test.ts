@@ -7,14 +7,14 @@ import { until } from '../support/until.js';
 import { answerAfter, refused } from '../support/watched/watched-backend.js';
 import { locked } from './locked.js';
 
-/** How long a dead waiter holds others up. */
+/** How long a dead waiter delays others. */
 const WAIT = 600;
 
 describe.each(STORES)('the fair lock, on %s', (store) => {
   const world = openWorld(store);
   const waiting = async (service: LockService, name = 'order') => (await service.inspect(name)).waiting;
 
-  /** Starts callers one after the other, each when the one before it stands in the queue. */
+  /** Starts callers one after the other, each as soon as the one before it is in the queue. */
   async function arrive(callers: readonly (() => Promise<unknown>)[], service: LockService, before = 0) {
     const ended: Promise<unknown>[] = [];
     for (const [n, caller] of callers.entries()) {
@@ -24,7 +24,7 @@ describe.each(STORES)('the fair lock, on %s', (store) => {
     return { ended: Promise.all(ended) };
   }
 
-  /** The process is gone: what it waits for is not refreshed, and nothing more is heard of it. */
+  /** Makes the process disappear: it neither refreshes its waiters nor sends anything else. */
   const die = ({ backend }: LockProcess) =>
     backend.disturb(refused, 'acquire', 'release', 'renew', 'refreshWaiters', 'removeWaiter');
 
@@ -44,13 +44,13 @@ describe.each(STORES)('the fair lock, on %s', (store) => {
     expect(section.most).toBe(1);
   });
 
-  it('a message that comes during an attempt of the waiter is not forgotten', async () => {
+  it('a message that arrives during an attempt of the waiter is not forgotten', async () => {
     const [holder, process] = await world.processes(2);
     const { locks, backend } = process;
     const lease = await holder.locks.acquire('order', { type: 'fair' });
     const leaving = new AbortController();
     const left = locks.acquire('order', { type: 'fair', signal: leaving.signal }).catch(() => {});
-    await until(() => backend.count('acquire') === 2); // the second one when its subscription stands
+    await until(() => backend.count('acquire') === 2); // the second one when its subscription is confirmed
     const answered = latch();
     backend.disturb(answerAfter(answered.promise), 'acquire');
     const waiting = locks.acquire('order', { type: 'fair' });
@@ -59,7 +59,7 @@ describe.each(STORES)('the fair lock, on %s', (store) => {
     await left;
     await until(async () => (await holder.backend.inspect(`${world.keyPrefix}order`)).queue.length === 1);
     await lease.release();
-    await sleep(200); // the message has come; the answer still says that the lock is busy
+    await sleep(200); // the message has arrived; the answer still says that the lock is busy
     backend.heal();
     answered.open();
     const next = await woken(waiting);

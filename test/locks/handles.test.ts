@@ -28,7 +28,7 @@ describe.each(STORES)('handles in Redisson’s style, on %s', (store) => {
     expect(await lock.isLocked()).toBe(false);
   });
 
-  it('are strangers to each other outside of a scope, even on one handle', async () => {
+  it('exclude each other outside of a scope, even on one handle', async () => {
     const locks = await world.service();
     const lock = locks.getLock('order');
     const lease = await lock.lock();
@@ -40,7 +40,7 @@ describe.each(STORES)('handles in Redisson’s style, on %s', (store) => {
     await (await next).release();
   });
 
-  it('leave no mark on the flow that calls them', async () => {
+  it('do not change the scope of the code that calls them', async () => {
     const locks = await world.service();
     const lease = await locks.getLock('order').lock();
     expect(currentLease()).toBeUndefined();
@@ -162,7 +162,7 @@ describe.each(STORES)('handles in Redisson’s style, on %s', (store) => {
 
   const remaining = (locks: LockService) => locks.getLock('order').remainTimeToLive();
 
-  it('tell how long the lock still lives', async () => {
+  it('report how much of the lease remains', async () => {
     const [locks, other] = await world.services(2);
     expect(await remaining(locks)).toBe(-2);
     const lease = await locks.getLock('order').lock('10s');

@@ -34,7 +34,7 @@ describe.each(STORES)('the multi-lock, on %s and another store', (store) => {
     for (const name of ['a', 'c']) expect(await another.isLocked(name)).toBe(false);
   });
 
-  it('one member busy releases the others', async () => {
+  it('one busy member: the others are released', async () => {
     const [one, other] = await here.services(2);
     const [two, another] = await there.services(2);
     const busy = await another.acquire('b');
@@ -91,7 +91,7 @@ describe.each(STORES)('the multi-lock, on %s and another store', (store) => {
       a,
       (outer) =>
         outer.run(async () => {
-          await sleep(200); // of the shorter lease, more than a tenth
+          await sleep(200); // more than a tenth of the shorter lease
           backend.disturb(async (execute) => {
             await sleep(300);
             return execute();
@@ -221,7 +221,7 @@ describe.each(STORES)('the multi-lock, on %s and another store', (store) => {
         ),
       ),
     );
-    expect(section.most).toBe(2); // one in each of the locks
+    expect(section.most).toBe(2); // one for each of the locks
   });
 
   it('ends its wait when a signal aborts', async () => {
@@ -283,7 +283,7 @@ describe.each(STORES)('the multi-lock, on %s and another store', (store) => {
     expect(await errorOf(lock.tryLock())).toBeInstanceOf(LockUnavailableError);
     expect(await other.isLocked('a')).toBe(false);
     expect(await errorOf(lock.tryLock(100))).toBeInstanceOf(LockUnavailableError);
-    // A caller whose time is over does not wait for what it gives back.
+    // A caller whose time is over does not wait for the locks that it gives back.
     await until(async () => !(await other.isLocked('a')));
     const waiting = locked(lock, () => {});
     await until(() => backend.count('acquire') > 5);
@@ -302,7 +302,7 @@ describe.each(STORES)('the multi-lock, on %s and another store', (store) => {
     silence.open();
   });
 
-  it('tells when a member was lost, and frees the others at its release', async () => {
+  it('reports that a member was lost, and frees the others at its release', async () => {
     const [one, other] = await here.services(2, { watchdogTimeout: ms(300) });
     const two = await there.service();
     const lease = await one.getMultiLock(one.getLock('a'), two.getLock('b')).lock();
@@ -389,7 +389,7 @@ describe.each(STORES)('the multi-lock, on %s and another store', (store) => {
     for (const process of [one, two]) await nothingIsLeft(process);
   });
 
-  it('is refused without members, with a stranger, or with two that exclude each other', async () => {
+  it('is refused without members, with one that is no lock, or with two that exclude each other', async () => {
     const locks = await here.service();
     expect(() => locks.getMultiLock()).toThrow(LockKeyError);
     for (const stranger of [undefined, null, 'a', {}])

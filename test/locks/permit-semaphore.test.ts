@@ -379,7 +379,7 @@ describe('permits that are renewed', () => {
     const semaphore = locks.getPermitExpirableSemaphore('licences');
     await runtime.until(semaphore.setPermits(2));
     await runtime.until(semaphore.acquire());
-    await runtime.advance(5_000); // the timer goes by the first permit
+    await runtime.advance(5_000); // the timer is set by the first permit
     await runtime.until(semaphore.acquire());
     const since = runtime.monotonic();
     const lostAfter: number[] = [];
@@ -452,7 +452,7 @@ describe('permits that are renewed', () => {
     const answered = latch();
     watched.disturb(answerAfter(answered.promise), 'renewPermits');
     await runtime.advance(10_100);
-    expect(watched.count('renewPermits')).toBe(1); // of the first 512
+    expect(watched.count('renewPermits')).toBe(1); // for the first 512
     watched.heal();
     expect(await runtime.until(semaphore.updateLeaseTime(last, 2_000))).toBe(true);
     answered.open();
@@ -500,7 +500,7 @@ describe('permits with a lease of their own', () => {
 describe('permits that may have been taken for a caller that has left', () => {
   const world = openVirtualWorld();
 
-  /** Its request was executed, and got no answer. */
+  /** The request of the caller was executed, but got no answer. */
   const afterLostAnswer = async () => {
     const process = await world.process();
     const { locks, backend, runtime } = process;
@@ -563,12 +563,12 @@ describe('a permit that is granted after an answer that came too late', () => {
     await runtime.advance(100);
     expect(attempts).toBeGreaterThan(2);
     watched.heal();
-    await runtime.until(semaphore.release(id)); // or it would not be held
+    await runtime.until(semaphore.release(id)); // fails if it is not held
     expect(await runtime.until(semaphore.availablePermits())).toBe(1);
   });
 });
 
-/** The first so many commands are executed at once, and answered so many milliseconds later. */
+/** Executes the first `count` commands at once, and delays their answers. */
 function late(runtime: VirtualRuntime, delay: number, count = Number.POSITIVE_INFINITY): Disturbance {
   let answers = 0;
   return async (execute) => {

@@ -26,7 +26,7 @@ describe.each(STORES)('the red lock over three services, on %s', (store) => {
     const states = await Promise.all(services.map(({ locks }) => locks.isLocked(name)));
     return states.filter((is) => is).length;
   };
-  /** A majority grants it: on a busy machine, the third answer may come so late that its lock is given back. */
+  /** Expects a majority. On a busy machine, the third answer may come so late that its lock is given back. */
   const heldOnAll = async (lock: RedLock) => {
     let lease = await lock.lock();
     await until(async () => {
@@ -54,7 +54,7 @@ describe.each(STORES)('the red lock over three services, on %s', (store) => {
     expect(lease.held).toBe(false);
   });
 
-  it('all or none: a majority is all, and one member busy does not matter', async () => {
+  it('all or none: a majority is enough, so one busy member does not matter', async () => {
     const [one, two] = [await open(), await open()];
     const busy = await occupy(two[1].locks);
     await locked(redLock(one), (lease) => {
@@ -65,7 +65,7 @@ describe.each(STORES)('the red lock over three services, on %s', (store) => {
     await free(one);
   });
 
-  it('one member too many busy releases the others', async () => {
+  it('too many busy members: the others are released', async () => {
     const [one, two] = [await open(), await open()];
     const busy = [await occupy(two[0].locks), await occupy(two[1].locks)];
     expect(await redLock(one).tryLock()).toBeNull();
@@ -114,7 +114,7 @@ describe.each(STORES)('the red lock over three services, on %s', (store) => {
     for (const { backend } of one.slice(1)) backend.disturb(refused, 'acquire');
     expect(await errorOf(redLock(one).tryLock())).toBeInstanceOf(LockUnavailableError);
     expect(await errorOf(redLock(one).tryLock(100))).toBeInstanceOf(LockUnavailableError);
-    // Who answers after the others have refused is given back behind the caller's back.
+    // A member that grants after the others have refused is released without making the caller wait.
     await until(async () => !(await one[0].locks.isLocked('order')));
     const waiting = locked(redLock(one), () => {});
     await until(() => one[1].backend.count('acquire') > 4);
@@ -132,7 +132,7 @@ describe.each(STORES)('the red lock over three services, on %s', (store) => {
     await free(one);
   });
 
-  it('is had by a waiter when a majority of its members becomes free', async () => {
+  it('is acquired by a waiter when a majority of its members becomes free', async () => {
     const [one, two] = [await open(), await open()];
     const busy = await Promise.all(two.map(({ locks }) => occupy(locks)));
     const waiting = locked(redLock(one), () => {});
@@ -236,7 +236,7 @@ describe.each(STORES)('the red lock over three services, on %s', (store) => {
     expect(error.message).toMatch(/^2 of the 3 locks order, order, order could not be acquired, and 2 are needed/);
   });
 
-  it('is refused without members, or with a stranger', async () => {
+  it('is refused without members, or with one that is no lock', async () => {
     const [{ locks }] = await open();
     expect(() => locks.getRedLock()).toThrow(LockKeyError);
     expect(() => locks.getRedLock(locks.getLock('a'), 'b' as never)).toThrow(LockConfigurationError);

@@ -8,7 +8,7 @@ import { errorOf, Section } from '../support/section.js';
 import { type RedisCluster, startCluster } from '../support/servers/redis-cluster.js';
 import { until } from '../support/until.js';
 
-/** Lets `contenders` callers, spread over the services, into one lock, and tells how often each was served. */
+/** Lets `contenders` callers, spread over the services, contend for one lock, and returns how often each was served. */
 async function contend(services: readonly LockService[], contenders: number) {
   const section = new Section();
   const callers = Array.from({ length: contenders }, async (_, i) => {
@@ -25,10 +25,10 @@ async function contend(services: readonly LockService[], contenders: number) {
 describe.each(STORES)('re-entrant lock, acceptance, on %s', (store) => {
   const world = openWorld(store);
 
-  it('try-lock waits no longer than asked', async () => {
+  it('try-lock waits no longer than its waitTime', async () => {
     const [locks, other] = await world.services(2);
     const lease = await other.acquire('order');
-    expect(await locks.isLocked('order')).toBe(true); // it is connected
+    expect(await locks.isLocked('order')).toBe(true); // waits until it is connected
     const began = performance.now();
     expect(await locks.getLock('order').tryLock(500)).toBeNull();
     expect(performance.now() - began).toBeGreaterThanOrEqual(499);
@@ -79,8 +79,8 @@ describe.each(STORES)('re-entrant lock, acceptance, on %s', (store) => {
     expect(await other.locks.isLocked('order')).toBe(false);
   });
 
-  // Through a handle this cannot be written: what was given is what can be released. For owners, see test/contract/clauses/ownership.contract.ts,
-  // for Java's unlock of our lock, test/interop.
+  // This cannot be written with a handle, because only what it gave can be released. For owners, see
+  // test/contract/clauses/ownership.contract.ts, for Java's unlock of our lock, test/interop.
   it('unlock by a non-owner fails and changes nothing: a lease that was lost frees nothing of its successor', async () => {
     const [locks, other] = await world.services(2);
     const lost = await locks.getLock('order').lock();
@@ -214,7 +214,7 @@ describe('re-entrant lock, acceptance, on Redis alone', () => {
     } finally {
       await world.redis.start();
     }
-    // The lock went with Redis's memory: who waits gets it.
+    // The lock was lost with the memory of Redis, so the waiter gets it.
     const lease = await patient;
     expect(lease.held).toBe(true);
     await lease.release();

@@ -94,7 +94,7 @@ describe.each(STORES)('a semaphore in %s', (store) => {
   it('serves a waiting caller among callers that try again and again', async () => {
     const { handles } = await semaphores(1, 1);
     let served = false;
-    // In memory, tries without end would leave no turn of the event loop to anything, jest's limit included.
+    // In memory, endless tries would never let the event loop run anything else, not even the time limit of Jest.
     const trying = [2, 3, 4].map(async (permits) => {
       for (let tries = 0; !served && tries < 1_000; tries++) await handles[0].tryAcquire(permits);
       return served;
@@ -151,7 +151,7 @@ describe.each(STORES)('a semaphore in %s', (store) => {
     expect(await handles[0].availablePermits()).toBe(1);
   });
 
-  it('changes of several kinds that come together are made in their order', async () => {
+  it('changes of several kinds that are requested together are made in their order', async () => {
     const { handles } = await semaphores(1, 0);
     const [semaphore] = handles;
     const [, , drained] = await Promise.all([
@@ -223,7 +223,7 @@ describe.each(STORES)('a semaphore in %s', (store) => {
 
   it("fails with LockBusyError when the service's waitTime is over", async () => {
     const locks = await world.service({ waitTime: ms(400) });
-    await locks.getSemaphore('mail').availablePermits(); // connected
+    await locks.getSemaphore('mail').availablePermits(); // waits until it is connected
     await expect(locks.getSemaphore('mail').acquire()).rejects.toMatchObject({
       name: 'LockBusyError',
       lockName: 'mail',

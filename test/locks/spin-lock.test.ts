@@ -50,7 +50,7 @@ describe.each(STORES)('the spin lock, on %s', (store) => {
     expect(section.entries).toHaveLength(3);
   });
 
-  it('waits no longer than asked, and leaves nothing', async () => {
+  it('waits no longer than its waitTime, and leaves nothing', async () => {
     const [holder, waiter] = await world.processes(2);
     const lease = await holder.locks.acquire('order');
     const since = performance.now();
@@ -60,7 +60,7 @@ describe.each(STORES)('the spin lock, on %s', (store) => {
     await lease.release();
   });
 
-  it('waits out an outage, or as long as asked', async () => {
+  it('waits out an outage, or for its waitTime', async () => {
     const { locks, backend } = await world.process();
     backend.disturb(refused, 'acquire');
     const lock = locks.getSpinLock('order');
@@ -113,6 +113,6 @@ describe('the back-off of the spin lock', () => {
       expect(pause).toBeGreaterThanOrEqual(63);
       expect(pause).toBeLessThanOrEqual(129);
     }
-    expect(leftovers(waiter)).toEqual(NOTHING); // but the heartbeat of the holder
+    expect(leftovers(waiter)).toEqual(NOTHING); // apart from the heartbeat of the holder
   });
 });

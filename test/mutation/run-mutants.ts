@@ -27,25 +27,35 @@ const { values } = parseArgs({
     seed: { type: 'string' },
     folder: { type: 'string' },
     workers: { type: 'string', default: '4' },
-    under: { type: 'string', default: '' },
+    for: { type: 'string', default: 'Infinity' },
     only: { type: 'string' },
   },
 });
-/** Seconds of suites that run without `--under`. */
-const SHORT = 10;
+const began = Date.now();
+/** The exit code if the time of `--for` ended before the last mutant was judged. */
+const UNFINISHED = 75;
 /** Seconds after which suites that take so many are taken for hung. */
-const LIMIT_OF = (seconds: number) => 120 + 4 * seconds;
+const LIMIT_OF = (seconds: number) => Math.min(110, 45 + 4 * seconds);
+/** Less than in `npm test`, so that a mutant that makes a test hang is killed sooner. A failure has to happen twice. */
+const TEST_TIMEOUT = 20_000;
+/** How many suites are recorded together. */
+const RECORDED_TOGETHER = 12;
 const SCRIPTS = 'lib/backends/redis/scripts';
-/** The suites that may kill a mutant: those of `npm test`, and the simulation and the models of `npm run test:chaos`. */
+/** The suites that may kill a mutant: those of the engine, the backends, the handles and LockService, and the simulation and the models of `npm run test:chaos`. */
 const SUITES = [
   '--testPathIgnorePatterns',
   '/node_modules/',
-  '/test/(benchmark|browser|docs|interop|package|sample-app|sql)/',
-  '/test/chaos/(anomalies|faults|security|shutdown)/',
+  '/test/(benchmark|browser|cli|dashboard|docs|health|interop|nest|otel|package|sample-app|sql|testing)/',
+  '/test/chaos/(anomalies|deadlocks|faults|flights/flights|security|shutdown)',
   '/test/cli/ending',
   '/(contract-(cluster|sentinel|five-servers)|links/\\w+)\\.test',
   '\\.long\\.test\\.ts$',
 ];
+
+/** The part of the schedules of `npm run test:chaos` that run for each mutant. */
+const SCHEDULES = '0.05';
+
+const JEST = ['--experimental-vm-modules', '--disable-warning=ExperimentalWarning', 'node_modules/jest/bin/jest.js'];
 
 const repository = fileURLToPath(new URL('../..', import.meta.url));
 const commit = git('rev-parse', 'HEAD');
@@ -53,12 +63,13 @@ const seed = values.seed ?? commit;
 const folder = resolve(values.folder ?? join(tmpdir(), `mutants-${commit.slice(0, 10)}`));
 const root = join(folder, 'checkout');
 const records = join(folder, 'suites');
-const results = join(folder, 'results.jsonl');
+const file = join(folder, 'results.jsonl');
 
 interface Result {
   readonly mutant: string;
   readonly kind: string;
-  readonly outcome: 'killed' | 'timeout' | 'survived' | 'unseen';
+  /** `refused`: it does not compile, and is none. */
+  readonly outcome: 'killed' | 'timeout' | 'survived' | 'unseen' | 'refused';
   /** The test that failed. */
   readonly by?: string;
   readonly suites: number;
@@ -73,38 +84,36 @@ async function main(): Promise<void> {
     git('worktree', 'add', '--detach', root, commit);
     symlinkSync(join(repository, 'node_modules'), join(root, 'node_modules'));
   }
+  // A run that was killed has left its mutant.
+  git('-C', root, 'checkout', '--quiet', '--', 'lib');
   embed();
   const seconds = await recordSuites();
   const suites = new SuitesThatSee(root, records, seconds);
   const redis = await startRedis();
-  const done = new Map(readResults().map((result) => [result.mutant, result]));
+  const results = new Map(readResults().map((result) => [result.mutant, result.outcome]));
   let judged = 0;
   for (const mutant of drawn()) {
     if (judged >= Number(values.count)) break;
     const text = readFileSync(join(root, mutant.file), 'utf8');
     const shown = show(text, mutant);
     if (values.only !== undefined && !shown.includes(values.only)) continue;
-    if (done.has(shown)) {
-      judged++;
-      continue;
+    if (!results.has(shown)) {
+      if (isOver()) break;
+      const result = await judge(mutant, text, suites, redis.client());
+      appendFileSync(file, `${JSON.stringify({ mutant: shown, kind: mutant.kind, ...result })}\n`);
+      results.set(shown, result.outcome);
+      const { outcome, by, seconds } = result;
+      console.log(`${judged + 1} ${outcome} (${seconds.toFixed(0)} s) ${shown}${by ? `\n    by ${by}` : ''}`);
     }
-    const seen = suites.of(mutant);
-    try {
-      writeFileSync(join(root, mutant.file), mutate(text, mutant));
-      if (!(await compiles(mutant, redis.client()))) continue;
-      judged++;
-      const result = { mutant: shown, kind: mutant.kind, ...(await judge(suites, seen)) };
-      appendFileSync(results, `${JSON.stringify(result)}\n`);
-      console.log(
-        `${judged} ${result.outcome} (${result.seconds.toFixed(0)} s) ${shown}${result.by ? `\n    by ${result.by}` : ''}`,
-      );
-    } finally {
-      writeFileSync(join(root, mutant.file), text);
-      embed();
-    }
+    if (results.get(shown) !== 'refused') judged++;
   }
   await redis.stop();
+  if (isOver() && judged < Number(values.count)) process.exit(UNFINISHED);
   summarize();
+}
+
+function isOver(): boolean {
+  return Date.now() > began + Number(values.for) * 1000;
 }
 
 /** All mutants, in an order that only the seed decides: two of TypeScript, then one of Lua. */
@@ -132,21 +141,35 @@ function shuffled(random: SeededRandom, under: string, ending: string, make: (fi
 
 /** Runs every suite once, and records what it executes. By suite, the seconds that it took; without those that failed. */
 async function recordSuites(): Promise<Map<string, number>> {
-  const report = join(records, 'report.json');
-  if (!existsSync(report)) {
-    console.log('recording what each suite executes');
-    mkdirSync(records, { recursive: true });
-    const environment = join(root, 'test/mutation/recording-environment.mjs');
-    await jest(
-      [...SUITES, '--testEnvironment', environment, '--json', '--outputFile', report],
-      { RECORDED_SUITES: records },
-      3_600,
-    );
+  mkdirSync(records, { recursive: true });
+  const list = join(records, 'suites.txt');
+  if (!existsSync(list)) writeFileSync(list, listSuites().join('\n'));
+  const all = readFileSync(list, 'utf8').split('\n');
+  const environment = join(root, 'test/mutation/recording-environment.mjs');
+  const durations = new Map<string, number>();
+  for (let first = 0; first < all.length; first += RECORDED_TOGETHER) {
+    const together = all.slice(first, first + RECORDED_TOGETHER);
+    const report = join(folder, `report-${first}.json`);
+    if (!existsSync(report)) {
+      if (isOver()) process.exit(UNFINISHED);
+      console.log(`recording suites ${first + 1} to ${first + together.length} of ${all.length}`);
+      await jest(together, environment, report, 600, { RECORDED_SUITES: records });
+    }
+    const { testResults } = JSON.parse(readFileSync(report, 'utf8')) as Report;
+    for (const { name, status, startTime, endTime } of testResults) {
+      if (status === 'passed') durations.set(relative(root, name), (endTime - startTime) / 1000);
+    }
   }
-  const { testResults } = JSON.parse(readFileSync(report, 'utf8')) as Report;
-  const passed = testResults.filter(({ status }) => status === 'passed');
-  console.log(`${passed.length} of ${testResults.length} suites passed without a mutant`);
-  return new Map(passed.map(({ name, startTime, endTime }) => [relative(root, name), (endTime - startTime) / 1000]));
+  console.log(`${durations.size} of ${all.length} suites passed without a mutant`);
+  return durations;
+}
+
+function listSuites(): string[] {
+  const { stdout } = spawnSync(process.execPath, [...JEST, '--listTests', '--json', ...SUITES], {
+    cwd: root,
+    encoding: 'utf8',
+  });
+  return (JSON.parse(stdout) as string[]).map((path) => relative(root, path)).sort();
 }
 
 interface Report {
@@ -160,76 +183,95 @@ interface Report {
   }[];
 }
 
-async function judge(suites: SuitesThatSee, seen: readonly string[]): Promise<Omit<Result, 'mutant' | 'kind'>> {
-  const began = Date.now();
-  const end = (outcome: Result['outcome'], by?: string) => {
-    return { outcome, by, suites: seen.length, seconds: (Date.now() - began) / 1000 };
-  };
+type Judgement = Omit<Result, 'mutant' | 'kind'>;
+
+async function judge(mutant: Mutant, text: string, suites: SuitesThatSee, redis: Scripts): Promise<Judgement> {
+  const begun = Date.now();
+  const seen = suites.of(mutant);
+  try {
+    writeFileSync(join(root, mutant.file), mutate(text, mutant));
+    const outcome = (await compiles(mutant, redis)) ? await outcomeOf(suites, seen) : { outcome: 'refused' as const };
+    return { ...outcome, suites: seen.length, seconds: (Date.now() - begun) / 1000 };
+  } finally {
+    writeFileSync(join(root, mutant.file), text);
+    embed();
+  }
+}
+
+async function outcomeOf(suites: SuitesThatSee, seen: readonly string[]): Promise<Pick<Result, 'outcome' | 'by'>> {
   for (const part of suites.parts(seen)) {
     let left = part;
     while (left.length > 0) {
       const failed = await failing(left, suites.duration(left));
-      if (failed === 'timeout') return end('timeout');
+      if (failed === 'timeout') return { outcome: 'timeout' };
       if (failed === undefined) break;
       // A test that a busy machine made fail is no proof: it has to fail again, alone.
-      const again = await failing([failed.suite], suites.duration([failed.suite]));
-      if (again === 'timeout') return end('timeout');
-      if (again !== undefined) return end('killed', `${failed.suite}: ${again.test}`);
+      const again = await failing([failed.suite], suites.duration([failed.suite]), failed.test);
+      if (again === 'timeout') return { outcome: 'timeout' };
+      if (again !== undefined) return { outcome: 'killed', by: `${failed.suite}: ${again.test ?? 'does not load'}` };
       left = left.filter((suite) => suite !== failed.suite);
     }
   }
-  return end(seen.length === 0 ? 'unseen' : 'survived');
+  return { outcome: seen.length === 0 ? 'unseen' : 'survived' };
 }
 
-async function failing(suites: readonly string[], seconds: number) {
+/** The first test that fails in these suites, or of one test alone whether it does. */
+async function failing(suites: readonly string[], seconds: number, test?: string) {
   const report = join(folder, 'report.json');
   rmSync(report, { force: true });
-  const sequencer = join(root, 'test/mutation/likeliest-first.mjs');
-  const args = [
-    '--bail',
-    '--testSequencer',
-    sequencer,
-    '--json',
-    '--outputFile',
-    report,
-    '--testPathIgnorePatterns',
-    '/node_modules/',
-    '--runTestsByPath',
-    ...suites,
-  ];
-  const isDone = await jest(args, { LIKELIEST_FIRST: JSON.stringify(suites) }, LIMIT_OF(seconds));
+  const environment = join(root, 'test/mutation/first-failure-environment.mjs');
+  const isDone = await jest(suites, environment, report, LIMIT_OF(seconds), {
+    LIKELIEST_FIRST: JSON.stringify(suites),
+    ONLY_TEST: test,
+  });
   if (!isDone) return 'timeout';
-  if (!existsSync(report)) return { suite: suites[0], test: 'jest ended without a report' };
+  if (!existsSync(report)) return { suite: suites[0], test: undefined };
   const { testResults } = JSON.parse(readFileSync(report, 'utf8')) as Report;
   const failed = testResults.find(({ status }) => status === 'failed');
   if (failed === undefined) return undefined;
-  const test = failed.assertionResults.find(({ status }) => status === 'failed')?.fullName;
   return {
     suite: relative(root, failed.name),
-    test: test ?? failed.message.split('\n').find((line) => line.trim() !== '') ?? '',
+    test: failed.assertionResults.find(({ status }) => status === 'failed')?.fullName,
   };
 }
 
 /** False: it did not end in time, and was killed with the workers that it had started. */
-async function jest(args: readonly string[], env: Record<string, string>, seconds: number): Promise<boolean> {
-  const options = [
-    '--experimental-vm-modules',
-    '--disable-warning=ExperimentalWarning',
-    'node_modules/jest/bin/jest.js',
-  ];
-  const under = seconds > LIMIT_OF(SHORT) ? values.under.split(' ').filter(Boolean) : ['nice'];
-  const command = [...under, 'timeout', '-s', 'KILL', String(Math.ceil(seconds)), process.execPath, ...options];
-  const child = spawn(command[0], [...command.slice(1), '--silent', '--maxWorkers', values.workers, ...args], {
-    cwd: root,
-    stdio: 'ignore',
-    env: { ...process.env, ...env },
-  });
+async function jest(
+  suites: readonly string[],
+  environment: string,
+  report: string,
+  seconds: number,
+  env: Record<string, string | undefined>,
+): Promise<boolean> {
+  const options = ['--silent', '--maxWorkers', values.workers, '--json', '--outputFile', report];
+  const likeliestFirst = ['--testSequencer', join(root, 'test/mutation/likeliest-first.mjs')];
+  const isRecording = 'RECORDED_SUITES' in env;
+  const child = spawn(
+    'timeout',
+    [
+      ...['-s', 'KILL', String(Math.ceil(seconds)), process.execPath, ...JEST, ...options],
+      ...(isRecording ? [] : ['--bail', '--testTimeout', String(TEST_TIMEOUT), ...likeliestFirst]),
+      ...[
+        '--testEnvironment',
+        environment,
+        '--testPathIgnorePatterns',
+        '/node_modules/',
+        '--runTestsByPath',
+        ...suites,
+      ],
+    ],
+    { cwd: root, stdio: 'ignore', env: { ...process.env, CHAOS_LONG: SCHEDULES, ...env } },
+  );
   const [status, signal] = await once(child, 'exit');
   return status !== 137 && signal !== 'SIGKILL';
 }
 
+interface Scripts {
+  call(...args: [string, ...string[]]): Promise<unknown>;
+}
+
 /** A mutant that does not compile is none. */
-async function compiles({ file }: Mutant, redis: { call(...args: [string, ...string[]]): Promise<unknown> }) {
+async function compiles({ file }: Mutant, redis: Scripts): Promise<boolean> {
   if (!file.endsWith('.lua')) {
     const config = join(root, 'tsconfig.mutants.json');
     const settings = { extends: './tsconfig.json', include: ['lib'], exclude: [] };
@@ -252,7 +294,7 @@ async function compiles({ file }: Mutant, redis: { call(...args: [string, ...str
 }
 
 function summarize(): void {
-  const all = readResults();
+  const all = readResults().filter(({ outcome }) => outcome !== 'refused');
   const of = (outcome: Result['outcome']) => all.filter((result) => result.outcome === outcome);
   const killed = of('killed').length + of('timeout').length;
   console.log(
@@ -263,8 +305,8 @@ function summarize(): void {
 }
 
 function readResults(): Result[] {
-  if (!existsSync(results)) return [];
-  return readFileSync(results, 'utf8')
+  if (!existsSync(file)) return [];
+  return readFileSync(file, 'utf8')
     .split('\n')
     .filter(Boolean)
     .map((line) => JSON.parse(line) as Result);

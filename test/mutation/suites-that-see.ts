@@ -41,7 +41,7 @@ export class SuitesThatSee {
     records: string,
     private readonly seconds: ReadonlyMap<string, number>,
   ) {
-    for (const file of readdirSync(records).filter((name) => name.endsWith('.json') && name !== 'report.json')) {
+    for (const file of readdirSync(records).filter((name) => name.endsWith('.json'))) {
       const { suite, scripts, digests } = JSON.parse(readFileSync(join(records, file), 'utf8')) as Recorded;
       const name = relative(root, suite);
       if (!seconds.has(name)) continue;
@@ -65,11 +65,17 @@ export class SuitesThatSee {
     return [...suites].sort((one, other) => cost(one) - cost(other));
   }
 
-  /** The likeliest suites, which take ten seconds together, and then all others. */
+  /** The likeliest suites, which take ten seconds together, and then the others, a minute of them at a time. */
   parts(suites: readonly string[]): string[][] {
-    let count = 0;
-    while (count < suites.length && this.duration(suites.slice(0, count + 1)) <= 10) count++;
-    return [suites.slice(0, count), suites.slice(count)];
+    const parts: string[][] = [];
+    for (let first = 0; first < suites.length; ) {
+      const most = first === 0 ? 10 : 60;
+      let end = first + 1;
+      while (end < suites.length && this.duration(suites.slice(first, end + 1)) <= most) end++;
+      parts.push(suites.slice(first, end));
+      first = end;
+    }
+    return parts;
   }
 
   /** How long these suites took together, in seconds. */

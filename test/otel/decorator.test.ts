@@ -37,7 +37,7 @@ describe('OpenTelemetry of decorated methods', () => {
     await telemetry.stop();
   });
 
-  it('is grouped by the template, tells the method, and a skipped call from a failed one', async () => {
+  it('is grouped by the template, names the method, and distinguishes a skipped call from a failed one', async () => {
     @Module({ imports: [RedisLockModule.forRoot({ connection: redis.url })], providers: [Orders] })
     class Shop {}
     const app = await NestFactory.createApplicationContext(Shop, { logger: false });

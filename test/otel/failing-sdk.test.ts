@@ -22,7 +22,7 @@ const processing = (processor: Partial<SpanProcessor>): LockInstrumentationOptio
     ],
   }),
 });
-/** Its instruments throw at every measurement. */
+/** A meter whose instruments throw at every measurement. */
 const FAILING_METER = {
   createHistogram: () => ({ record: fails }),
   createCounter: () => ({ add: fails }),

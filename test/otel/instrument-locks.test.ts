@@ -57,7 +57,7 @@ describe('instrumentLocks()', () => {
     expect(await telemetry.counts('distributed_lock.acquire.duration')).toEqual([acquired]);
   });
 
-  it('ends with disable(), and what was open with it', async () => {
+  it('ends with disable(), and so does what was open', async () => {
     const { tracerProvider, meterProvider } = telemetry;
     const instrumentation = instrument({ tracerProvider, meterProvider });
     let waiting: Promise<void> | undefined;

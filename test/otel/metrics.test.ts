@@ -68,7 +68,7 @@ describe('the metrics of locks in Redis', () => {
     }
   });
 
-  it('tell what is held and who waits, and neither when all is over', async () => {
+  it('show what is held and who waits, and neither when all has ended', async () => {
     const lease = await locks.acquire(['order:1', 'order:2'], { group: 'payments' });
     await until(async () => (await telemetry.values('distributed_lock.held')).length > 0);
     const waiting = locks.withLock('order:1', { group: 'payments' }, () => locks.withLock('order:1', async () => {}));
@@ -109,7 +109,7 @@ describe('the metrics of locks in Redis', () => {
     expect(await telemetry.values('distributed_lock.held')).toEqual([[payments, 0]]);
   });
 
-  it('count renewals, and those that failed, which the span tells, too', async () => {
+  it('count renewals, and those that failed, which the span shows, too', async () => {
     const redis = await startRedis();
     const short = place.service({ connection: redis.url, watchdogTimeout: '3s', commandTimeout: 500 });
     try {

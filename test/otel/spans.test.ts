@@ -95,7 +95,7 @@ describe('the spans of locks in Redis', () => {
     expect(hold.events.map(({ name }) => name)).toEqual(['lock renewal failed']);
   });
 
-  it('make one trace where the caller has none', async () => {
+  it('make one trace if the caller has none', async () => {
     await locks.withLock('order:1', async () => {});
     const [acquire, hold] = telemetry.spans();
     expect(acquire.parentSpanContext).toBeUndefined();
@@ -128,7 +128,7 @@ describe('the spans of locks in Redis', () => {
     expect(about(acquire)).toMatchObject({ outcome: 'acquired', handed_off: false });
   });
 
-  it('tell a hand-off within the process', async () => {
+  it('show a hand-off within the process', async () => {
     await Promise.all(Array.from({ length: 5 }, () => locks.withLock('order:1', async () => {})));
     const handedOff = telemetry.spans('lock acquire').map((span) => about(span).handed_off);
     expect(handedOff.slice(0, 2)).toEqual([false, true]);
@@ -182,7 +182,7 @@ describe('the spans of locks in Redis', () => {
     for (const span of spans) expect(about(span)).toMatchObject({ name: 'a, b', count: 2 });
   });
 
-  it('tell re-entry, inside the hold around it', async () => {
+  it('show a re-entry, inside the hold around it', async () => {
     await locks.withLock('order:1', () => locks.withLock('order:1', async () => {}));
     const [outer, again, inner, hold] = telemetry.spans();
     expect([outer, again].map((span) => about(span).reentry)).toEqual([false, true]);
@@ -191,7 +191,7 @@ describe('the spans of locks in Redis', () => {
     );
   });
 
-  it('leave the names of locks out where that is wanted', async () => {
+  it('leave the names of locks out if that is wanted', async () => {
     instrumentation.disable();
     instrument(false);
     const lease = await locks.acquire('account:4711');

@@ -14,7 +14,7 @@ import {
   SimpleSpanProcessor,
 } from '@opentelemetry/sdk-trace-base';
 
-/** The SDK of OpenTelemetry, with exporters that keep what they are given. */
+/** The OpenTelemetry SDK, with exporters that keep what they receive. */
 export class Telemetry {
   private readonly exporter = new InMemorySpanExporter();
   private readonly measured = new InMemoryMetricExporter(AggregationTemporality.CUMULATIVE);
@@ -28,7 +28,7 @@ export class Telemetry {
     return { tracerProvider: this.tracerProvider, meterProvider: this.meterProvider };
   }
 
-  /** As an SDK for Node.js does when it starts. */
+  /** Sets the global context manager, as an SDK for Node.js does when it starts. */
   start(): this {
     context.setGlobalContextManager(new AsyncLocalStorageContextManager().enable());
     return this;
@@ -46,7 +46,7 @@ export class Telemetry {
     await Promise.all([this.tracerProvider.shutdown(), this.meterProvider.shutdown()]);
   }
 
-  /** The spans that have ended, in this order; of those that are titled so. */
+  /** The spans that have ended and whose names start with `title`, in the order of their ends. */
   spans(title = ''): readonly ReadableSpan[] {
     return this.exporter.getFinishedSpans().filter(({ name }) => name.startsWith(title));
   }

@@ -12,7 +12,7 @@ describe('package.json', () => {
     .map((file) => file.replace(/\.ts$/, ''));
   const others = names.filter((name) => name !== 'index');
 
-  // When this fails: `node .ci/entries.mjs` writes what is missing.
+  // If this fails, `node .ci/entries.mjs` writes what is missing.
   it('exports each file of lib, to import and to require', () => {
     const paths = ['.', ...others.map((name) => `./${name}`), './package.json'];
     expect(Object.keys(manifest.exports).sort()).toEqual(paths.sort());
@@ -28,7 +28,7 @@ describe('package.json', () => {
     expect(manifest.bin).toEqual({ 'nestjs-redis-lock': 'dist/esm/cli.js' });
   });
 
-  it('tells the types of each entry to compilers that do not read exports', () => {
+  it('names the types of each entry for compilers that do not read exports', () => {
     expect(manifest.types).toBe('./dist/cjs/index.d.ts');
     expect(manifest.typesVersions).toEqual({
       '*': Object.fromEntries(others.map((name) => [name, [`./dist/cjs/${name}.d.ts`]])),

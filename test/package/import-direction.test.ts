@@ -42,7 +42,7 @@ describe('the lint rule for imports', () => {
   let folder: string;
   let refused: Set<string>;
 
-  /** One run of the linter for all cases: each file has its imports on lines of their own. */
+  /** One run of the linter for all cases. Each import has its own line in its file. */
   beforeAll(async () => {
     folder = await mkdtemp(join(tmpdir(), 'import-direction-'));
     await Promise.all(['biome.json', '.gitignore'].map((file) => cp(join(ROOT, file), join(folder, file))));

@@ -11,7 +11,7 @@ const INSTALL_TIMEOUT = 300_000;
 const LINT = fileURLToPath(new URL('programs/lint-package.mjs', import.meta.url));
 const execute = promisify(execFile);
 
-/** What the program `shop` prints when all is well. */
+/** What the program `shop` prints if it succeeds. */
 const SHOP = {
   redis: { busy: true, grew: true },
   memory: { busy: true, grew: true },
@@ -38,7 +38,7 @@ describe('the packed library', () => {
     await rm(folder, { recursive: true, force: true });
   });
 
-  it('is as publint and arethetypeswrong want it', async () => {
+  it('has no findings of publint and arethetypeswrong', async () => {
     const { stdout } = await execute(process.execPath, [LINT, tarball], { env: { ...process.env, NODE_OPTIONS: '' } });
     expect(JSON.parse(stdout)).toMatchObject({ publint: [], types: [] });
   }, 60_000);
@@ -69,7 +69,7 @@ describe('the packed library', () => {
   ] as const)('in $app', ({ type, packages, compiler, majors }) => {
     let app: ThrowAwayApp;
     beforeAll(async () => {
-      // With the optional peer that an entry imports at once: all entries are compared.
+      // With the optional peer that one entry imports when it is loaded, so that all entries are compared.
       const others = ['reflect-metadata', 'rxjs@7', '@types/node@22', '@opentelemetry/api@1.9'];
       app = await create({ type, packages: [...packages, ...others] });
     }, INSTALL_TIMEOUT);
@@ -109,7 +109,7 @@ describe('the packed library', () => {
       app = await create({ type: 'module', packages: ['@types/node@22'], withoutPeers: true });
     }, INSTALL_TIMEOUT);
 
-    it('names the packages to install, and goes on where locks are in memory', async () => {
+    it('names the packages to install, and works if locks are in memory', async () => {
       await app.compile('core.ts', { module: 'nodenext' });
       await expect(app.run('core.js', { REDIS_URL: redis.url })).rejects.toThrow(
         /no Redis client is installed: npm install ioredis, or npm install redis/,

@@ -37,7 +37,7 @@ describe('the tarball', () => {
   });
 
   it('is one library when it is both imported and required', async () => {
-    // As installed, beside packages of this repository; test/package/package.test.ts installs them anew.
+    // As it is installed, but with the packages of this repository. test/package/package.test.ts installs fresh ones.
     const app = join(folder, 'app');
     await mkdir(join(app, 'node_modules'), { recursive: true });
     await cp(join(folder, 'package'), join(app, 'node_modules/nestjs-redis-lock'), { recursive: true });
@@ -65,7 +65,7 @@ describe('the tarball', () => {
   });
 
   it('has types that bring what `await using` needs, and need no driver of a database', async () => {
-    // Those in esm pass on most of them.
+    // The modules in esm re-export most of them.
     const types = files.filter((file) => /\/cjs\/\w+\.d\.ts$/.test(file));
     const references = await search(/\/cjs\/\w+\.d\.ts$/, /^\/\/\/ <reference lib="esnext.disposable" \/>$/gm);
     expect(references).toHaveLength(types.length);

@@ -4,7 +4,10 @@ import type { ThrowAwayApp } from './throw-away-app.js';
 
 const ADDRESS = "connection: 'redis://localhost:6379'";
 
-/** README.md's code in a throw-away app: each TypeScript block a file, as `npm run test:docs` makes them, and a program that runs them. */
+/**
+ * README.md's code in a throw-away app. Each TypeScript block is a file, as in `npm run test:docs`, and a program runs
+ * them.
+ */
 export class ReadmeApp {
   readonly #readme: Page = readPages().find(({ path }) => path === 'README.md')!;
   readonly #blocks = typescriptBlocks([this.#readme]);
@@ -31,7 +34,7 @@ export class ReadmeApp {
     await this.app.write('statements.ts', `export const STATEMENTS = ${JSON.stringify(sql)};\n`);
   }
 
-  /** Puts another connection, or the memory, where the compiled README.md has its address. */
+  /** Replaces the address in the compiled README.md by another connection, or by the memory backend. */
   async connect(folder: string, options: string): Promise<void> {
     let found = 0;
     for (const name of this.#names('.js')) {

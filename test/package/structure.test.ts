@@ -4,17 +4,20 @@ import { fileURLToPath } from 'node:url';
 
 const ROOT = fileURLToPath(new URL('../..', import.meta.url));
 
-/** The house, from the ground up. The other rooms of lib stand beside each other above it, and the entries (lib/*.ts) above them. */
-const FLOORS = ['backends', 'engine', 'locks', 'service', 'nest'];
-/** Of the backends, these floors know the port alone. */
-const KNOW_THE_PORT = ['engine', 'locks'];
+/**
+ * The lower folders of lib, from the lowest up. The other folders of lib are above them, independent of each other, and
+ * the entries (lib/*.ts) above those.
+ */
+const LAYERS = ['backends', 'engine', 'locks', 'service', 'nest'];
+/** These folders may import only the port of the backends. */
+const PORT_ONLY = ['engine', 'locks'];
 
 /** The port for connections to Redis, and below it its adapters, one folder for each client. */
 const LINKS = 'lib/backends/redis/links/';
 
 interface Import {
   readonly file: string;
-  /** Only types are imported: nothing is left of it in the program. */
+  /** Whether only types are imported, so that the compiled program does not contain the import. */
   readonly typesOnly: boolean;
 }
 
@@ -37,14 +40,14 @@ function importsOf(file: string, text: string): readonly Import[] {
   return imports;
 }
 
-/** The clients of Redis that a text imports, by whatever statement. */
+/** The clients of Redis that a text imports, by any kind of statement. */
 function clientsIn(text: string): readonly string[] {
   return [...text.matchAll(/(?:from|import|require)\s*\(?\s*'(ioredis|iovalkey|redis|@redis\/client)'/g)].map(
     ([, name]) => name,
   );
 }
 
-/** The imports of all files of the library but those that the build makes. */
+/** The imports of all files of the library, except those that the build generates. */
 function readImports(): ReadonlyMap<string, readonly Import[]> {
   const files = readdirSync(join(ROOT, 'lib'), { recursive: true })
     .map((file) => `lib/${file}`)
@@ -57,27 +60,27 @@ function readImports(): ReadonlyMap<string, readonly Import[]> {
   );
 }
 
-/** Whether an import runs down the house, or stays in its room. */
-function runsDown(from: string, to: string): boolean {
-  const [, room, ...rest] = from.split('/');
+/** Whether an import leads to a lower folder, or stays in its own. */
+function leadsDown(from: string, to: string): boolean {
+  const [, folder, ...rest] = from.split('/');
   const [, other, ...otherRest] = to.split('/');
   if (rest.length === 0) return true; // an entry
   if (otherRest.length === 0) return false;
-  if (room === other) return true;
-  if (other === 'backends' && KNOW_THE_PORT.includes(room)) return otherRest.length === 1;
-  const [height, otherHeight] = [room, other].map((name) => FLOORS.indexOf(name));
-  return otherHeight >= 0 && (height < 0 || otherHeight < height);
+  if (folder === other) return true;
+  if (other === 'backends' && PORT_ONLY.includes(folder)) return otherRest.length === 1;
+  const [layer, otherLayer] = [folder, other].map((name) => LAYERS.indexOf(name));
+  return otherLayer >= 0 && (layer < 0 || otherLayer < layer);
 }
 
-/** The shortest way of value imports from `start` back to itself, as `a → b → a`. */
+/** The shortest path of value imports from `start` back to itself, as `a → b → a`. */
 function findCircle(imports: ReadonlyMap<string, readonly Import[]>, start: string): string | undefined {
   const seen = new Set<string>();
-  const ways = [[start]];
-  for (const way of ways) {
-    for (const { file, typesOnly } of imports.get(way[way.length - 1]) ?? []) {
+  const paths = [[start]];
+  for (const path of paths) {
+    for (const { file, typesOnly } of imports.get(path[path.length - 1]) ?? []) {
       if (typesOnly) continue;
-      if (file === start) return [...way, start].join(' → ');
-      if (!seen.has(file)) ways.push([...way, file]);
+      if (file === start) return [...path, start].join(' → ');
+      if (!seen.has(file)) paths.push([...path, file]);
       seen.add(file);
     }
   }
@@ -85,9 +88,9 @@ function findCircle(imports: ReadonlyMap<string, readonly Import[]>, start: stri
 }
 
 describe('the source of the library', () => {
-  it('imports down the house', () => {
+  it('imports from its upper folders into the lower ones, never upwards', () => {
     const upward = [...readImports()].flatMap(([from, imports]) =>
-      imports.filter(({ file }) => !runsDown(from, file)).map(({ file }) => `${from} → ${file}`),
+      imports.filter(({ file }) => !leadsDown(from, file)).map(({ file }) => `${from} → ${file}`),
     );
     expect(upward).toEqual([]);
   });
@@ -97,7 +100,7 @@ describe('the source of the library', () => {
     const circles = new Map<string, string>();
     for (const file of imports.keys()) {
       const circle = findCircle(imports, file);
-      // Each circle is found from every file in it: one of them is enough.
+      // Each circle is found from every file in it, but one of them is enough.
       if (circle !== undefined) circles.set([...new Set(circle.split(' → '))].sort().join(), circle);
     }
     expect([...circles.values()]).toEqual([]);
@@ -117,7 +120,7 @@ describe('the source of the library', () => {
     ]);
   });
 
-  it('is read as it is: what goes up, or in a circle, is seen', () => {
+  it('is checked for real: an import upwards, or in a circle, is found', () => {
     expect(readImports().get('lib/core.ts')).toContainEqual({ file: 'lib/service/lock-service.ts', typesOnly: false });
     const statements = [
       "import type { A } from './a.js';",
@@ -165,6 +168,6 @@ describe('the source of the library', () => {
     ['lib/health/a.ts', 'lib/core.ts', false],
     ['lib/sql.ts', 'lib/sql/row-locks.ts', true],
   ])('%s may import %s: %s', (from, to, may) => {
-    expect(runsDown(from, to)).toBe(may);
+    expect(leadsDown(from, to)).toBe(may);
   });
 });

@@ -9,7 +9,7 @@ import { promisify } from 'node:util';
 const ROOT = fileURLToPath(new URL('../..', import.meta.url));
 const PROGRAMS = fileURLToPath(new URL('programs', import.meta.url));
 
-/** What the program `both-copies.mjs` prints when all is well. */
+/** What the program `both-copies.mjs` prints if it succeeds. */
 export const ONE_LIBRARY = {
   twoModules: true,
   loaded: true,
@@ -25,13 +25,13 @@ export interface ThrowAwayAppOptions {
   readonly type: 'commonjs' | 'module';
   /** Packages besides the tarball: `['ioredis@5']`. Without a TypeScript among them, this repository's compiles the app. */
   readonly packages: readonly string[];
-  /** Leave the library's peers out, apart from those in `packages`. */
+  /** Whether to leave out the library's peers, apart from those in `packages`. */
   readonly withoutPeers?: boolean;
 }
 
-/** Builds the library and packs it as it would be published. Gives the tarball in `folder`. */
+/** Builds the library and packs it as it would be published. Returns the path of the tarball in `folder`. */
 export async function packLibrary(folder: string): Promise<string> {
-  // dist may be of yesterday, but for `npm test`, which has just built it.
+  // dist may be out of date, except under `npm test`, which has just built it.
   const dist = join(folder, 'library/dist');
   if (process.env.JUST_BUILT === undefined) await node(ROOT, [join(ROOT, '.ci/build.mjs'), dist]);
   else for (const kind of ['esm', 'cjs']) await cp(join(ROOT, 'dist', kind), join(dist, kind), { recursive: true });
@@ -52,7 +52,7 @@ export async function packLibrary(folder: string): Promise<string> {
   return join(folder, JSON.parse(answer)[0].filename);
 }
 
-/** An app in a temporary folder that has the packed library installed from the registry's other packages. */
+/** An app in a temporary folder, with the packed library and packages of the registry installed. */
 export class ThrowAwayApp {
   private constructor(
     private readonly folder: string,
@@ -84,7 +84,7 @@ export class ThrowAwayApp {
     await this.compileFiles([program], options, compiler);
   }
 
-  /** The same with files that the app has. */
+  /** Compiles files that are in the app already in the same way. */
   async compileFiles(files: readonly string[], options: Record<string, unknown>, compiler?: string): Promise<void> {
     const compilerOptions = {
       target: 'es2022',

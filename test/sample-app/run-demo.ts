@@ -70,6 +70,9 @@ export function expectGoodResult(output: string): void {
   expect(output).toMatch(row('sold + left = in stock', '✓', '✗'));
   expect(output).toMatch(/✓ transfers +100 booked; 300 pieces before, 300 after/);
   expect(output).toMatch(/✓ fencing tokens/);
+  expect(output).toMatch(
+    /✓ price list +computed once, by shop-\d, for 120 customers; without the single flight 120 times/,
+  );
   expect(output).toMatch(/nightly report +due [3-9] times/);
   expect(output).toContain('✓ With the lock, nothing was sold that was not there.');
 }

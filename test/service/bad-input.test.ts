@@ -71,7 +71,7 @@ describe('bad input', () => {
       expect(error.message).toContain('allowSuspiciousNames');
     }
     expect(backend.count()).toBe(0);
-    // An operator can still look at such a lock, and release it: another version may have made it.
+    // An operator can nevertheless inspect such a lock, and release it, because another version may have made it.
     expect(await locks.isLocked(name)).toBe(false);
     expect(await locks.forceRelease(name)).toBe(false);
   });
@@ -122,7 +122,7 @@ describe('bad input', () => {
     ['null', null],
     ['a number', 5_000],
     ['a string', '5s'],
-  ])('as options: %s in their place is refused', async (_, options) => {
+  ])('as options: %s instead of an object is refused', async (_, options) => {
     const { locks, backend } = await world.process();
     const error = await errorOf(locks.acquire('order:1', options as unknown as LockOptions));
     expect(error).toBeInstanceOf(LockConfigurationError);

@@ -11,7 +11,7 @@ import { until } from '../support/until.js';
 
 const SHUTDOWN = 1_000;
 const COMMAND = 2_000;
-/** What a slow machine adds. Without the bound it took a commandTimeout for each of many changes. */
+/** What a slow machine may add. Before the limit existed, close() took a commandTimeout for each of many changes. */
 const SLACK = 3_000;
 
 describe('close() while Redis does not answer', () => {
@@ -29,7 +29,10 @@ describe('close() while Redis does not answer', () => {
     for (const server of servers) await server.stop();
   }, 60_000);
 
-  /** Several kinds of changes, queued behind each other in several semaphores, and locks. What is left says so. */
+  /**
+   * Leaves requests pending: several kinds of changes, queued one behind the other in several semaphores, and locks.
+   * Returns the errors with which they end.
+   */
   const burden = async (locks: LockService, withSemaphores: boolean): Promise<Promise<Error>[]> => {
     const lease = await locks.acquire('held');
     const semaphores = withSemaphores ? ['mail', 'disk', 'bank'].map((name) => locks.getSemaphore(name)) : [];
@@ -115,7 +118,7 @@ describe('close()', () => {
   });
 });
 
-/** Sockets of this process that lead there. */
+/** The sockets of this process that are connected to this port. */
 function socketsTo(places: readonly { readonly port: number }[]): number {
   const ports = places.map(({ port }) => port);
   const { _getActiveHandles: handles } = process as unknown as { _getActiveHandles(): readonly Socket[] };

@@ -14,12 +14,12 @@ import { until } from '../support/until.js';
 import { countSessions, lockState, query } from './sessions.js';
 import { openSqlWorld, type SqlWorld } from './sql-world.js';
 
-/** How many advisory locks sessions of the tests' user have. */
+/** How many advisory locks the sessions of the tests' user hold. */
 async function heldIn({ server }: SqlWorld): Promise<number> {
   const [{ n }] = await query(
     server,
     "SELECT count(*) AS n FROM pg_locks WHERE locktype = 'advisory' AND granted",
-    // GET_LOCK is in no table of MariaDB.
+    // MariaDB lists locks of GET_LOCK in no table.
     'SELECT 0 AS n',
   );
   return Number(n);

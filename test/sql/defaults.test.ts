@@ -2,7 +2,7 @@ import { query } from './sessions.js';
 import { ALL_SQL_LOCKS } from './sql-locks.js';
 import { openSqlWorld } from './sql-world.js';
 
-/** What an administrator may have set for all sessions, and how it is taken back. */
+/** What an administrator may have set for all sessions, and how to undo it. */
 const DEFAULTS = {
   PostgreSQL: [
     ["ALTER ROLE locks SET default_transaction_isolation = 'serializable'", 'ALTER ROLE locks RESET ALL'],
@@ -36,7 +36,7 @@ describe.each(ALL_SQL_LOCKS)('the defaults of a server, %s on %s', (which, kind)
       for (const locks of [ann, bob, ann, bob]) {
         const lease = await locks.acquire(name, { waitTime: 10_000 });
         tokens.push(lease.fencingToken);
-        // It is committed: it outlives this process.
+        // It is committed, so it outlives this process.
         const text = `SELECT token FROM ${world.table}_state WHERE lock_name = 'lock:${name}'`;
         const [row] = await query(world.server, text, text);
         expect(Number(row.token)).toBeGreaterThanOrEqual(lease.fencingToken);

@@ -13,7 +13,7 @@ import { openSqlWorld } from './sql-world.js';
 
 const LEASE = 2_000;
 const ROUNDS = 14;
-/** A cut connection frees its locks at once, and the process that held them may hear of it a little later. */
+/** A cut connection frees its locks at once; the process that held them may notice slightly later. */
 const NEWS = 1_000;
 
 const CREWS: readonly Crew[] = [
@@ -23,13 +23,16 @@ const CREWS: readonly Crew[] = [
   { name: 'cron', type: 'reentrant', callers: 1, hold: 5, waitTime: 0 },
 ];
 
-/** One process, and the network between it and the database. */
+/** A process, with the network between it and the database. */
 interface Member {
   readonly load: LoadProcess;
   readonly proxy: TcpProxy;
 }
 
-/** Processes take the same locks, while holders are killed and stopped, connections are cut, and the server is killed. */
+/**
+ * Processes contend for the same locks while holders are killed and stopped, connections are cut, and the server is
+ * killed.
+ */
 describe.each(ALL_SQL_LOCKS)('locks in SQL under faults, %s on %s', (which, kind) => {
   const world = openSqlWorld(kind, which);
 

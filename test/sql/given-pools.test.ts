@@ -20,7 +20,7 @@ describe.each(ALL_SQL_LOCKS)('a pool that was given, %s on %s', (which, kind) =>
     const pool = isPostgres
       ? new pg.Pool({ connectionString: world.server.url, max: CONNECTIONS + 1 })
       : mysql.createPool({ uri: world.server.url, connectionLimit: CONNECTIONS + 1 });
-    // pg's pool reports errors of idle connections here, and an error that nobody listens to ends the process.
+    // pg's pool reports errors of idle connections here, and an error without a listener ends the process.
     if (pool instanceof pg.Pool) pool.on('error', () => {});
     return pool;
   };

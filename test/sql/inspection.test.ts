@@ -92,7 +92,7 @@ describe.each(ALL_SQL_LOCKS)('locks in SQL seen from outside, %s on %s', (which,
     const outdate = `UPDATE ${world.table}_client SET expires = 0`;
     await query(world.server, outdate, outdate);
     expect(await viewer.clients()).toEqual([]);
-    // The next client to be written sweeps it away.
+    // The next client whose record is written removes it.
     const lease = await viewer.acquire(name);
     const count = `SELECT count(*) AS n FROM ${world.table}_client`;
     await until(async () => {

@@ -7,7 +7,7 @@ import { type LockRowsOptions, lockRows, makeLockRows, type RowQuery } from '../
 import { SQL_SERVERS } from '../support/servers/sql/sql-server.js';
 import { openSqlWorld, type SqlWorld } from './sql-world.js';
 
-/** A library by which applications use a database. */
+/** A library with which applications use a database. */
 interface Recipe {
   readonly query: RowQuery;
   transaction<T>(body: (query: RowQuery) => Promise<T>): Promise<T>;
@@ -26,7 +26,7 @@ const RECIPES = {
   },
   async Knex({ server }: SqlWorld): Promise<Recipe> {
     const db = knex({ client: server.kind === 'PostgreSQL' ? 'pg' : 'mysql2', connection: server.url });
-    // Knex has placeholders of its own, the same for every database.
+    // Knex has its own placeholders, which are the same for every database.
     const on =
       (executor: Knex): RowQuery =>
       (sql, params) =>

@@ -30,7 +30,7 @@ describe.each(['rowLocks', 'advisoryLocks'] as const)(
     const lastToken = (server: SqlServer) => read(server, `SELECT max(token) AS value FROM ${table}_state`);
     const limit = (server: SqlServer) => read(server, `SELECT token_limit AS value FROM ${table}_floor`);
 
-    /** Sessions of the tests' user that are opened from now on have another clock. */
+    /** Sets another clock for the sessions of the tests' user that are opened from now on. */
     const setClockBack = () =>
       world.server.asAdmin(
         'CREATE SCHEMA fake',

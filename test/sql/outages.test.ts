@@ -23,7 +23,7 @@ describe.each(ALL_SQL_LOCKS)('while the database is away, %s on %s', (which, kin
     const keepAlive = () => process.getActiveResourcesInfo().filter((resource) => resource === 'TCPSocketWrap').length;
     const before = keepAlive();
     await (await locks.acquire(world.name())).release();
-    // A socket of ours and two of the proxy's for each of the two connections.
+    // For each of the two connections, one socket of this process and two of the proxy.
     expect(keepAlive()).toBe(before + 6);
     proxy.cutHalfOpen();
     await locks.close();

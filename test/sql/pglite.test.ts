@@ -102,7 +102,7 @@ describe('row locks in a PostgreSQL inside the process', () => {
       const key = newKey();
       expect(await note(entry(key))).toBeUndefined();
       await server.makeState(session, key);
-      // More than the clock moves on until the next statement.
+      // More than the clock advances until the next statement.
       const first = await note(entry(key, 90_000));
       const second = await note(entry(key));
       if (first === undefined || second === undefined) throw new Error('there is no row');

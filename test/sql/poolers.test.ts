@@ -62,7 +62,7 @@ const SETTINGS =
       await (await next).release();
       await Promise.all([ann.close(), bob.close()]);
       const application = new pg.Pool({ connectionString: pgbouncer.url, max: 3 });
-      // Of all sessions that were used: a statement that takes a while has each answer.
+      // All sessions that were used: a statement that takes a while makes each of them answer.
       const left = await Promise.all(
         [1, 2, 3].map(() => application.query(`${SETTINGS} AND pg_sleep(0.1) IS NOT NULL`)),
       );

@@ -18,7 +18,7 @@ import { openSqlWorld } from './sql-world.js';
 describe.each(ALL_SQL_LOCKS)('a database that cannot keep locks, %s on %s', (which, kind) => {
   const world = openSqlWorld(kind, which);
 
-  /** What an acquisition is refused with. */
+  /** The error with which an acquisition is refused. */
   const refusalOf = async (options: Parameters<typeof world.service>[0]): Promise<Error> => {
     const refused = world.service(options).acquire(world.name(), { waitTime: 3_000 });
     await expect(refused).rejects.toThrow(LockUnavailableError);
@@ -207,7 +207,7 @@ describe.each(['rowLocks', 'advisoryLocks'] as const)('options of %s', (which) =
 const postgresPool = (url: string) => new pg.Pool({ connectionString: url, max: 4 });
 const mysqlPool = (url: string) => mysqlCallbacks.createPool({ uri: url, connectionLimit: 4 });
 
-/** Has the server say that it is of this version. @returns the statements that it is sent */
+/** Makes the server report this version. @returns the statements that it receives */
 function answerVersions(
   pool: ReturnType<typeof postgresPool> | ReturnType<typeof mysqlPool>,
   version: string,

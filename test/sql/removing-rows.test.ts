@@ -13,7 +13,10 @@ const [postgresScript, mysqlScript] = [
 describe.each(SQL_SERVERS)('rows that are removed as the documentation says, %s', (kind) => {
   const world = openSqlWorld(kind);
 
-  /** Runs what the documentation has, on one connection that does not wait for locks. @param meanwhile runs after each statement */
+  /**
+   * Runs the statements of the documentation on one connection, which does not wait for locks. @param meanwhile runs
+   * after each statement
+   */
   const remove = async (meanwhile = async () => {}): Promise<void> => {
     if (kind === 'PostgreSQL') {
       const client = new pg.Client(world.server.url);
@@ -56,7 +59,7 @@ describe.each(SQL_SERVERS)('rows that are removed as the documentation says, %s'
     const before = await locks.acquire(old);
     await before.release();
     await age(old);
-    // The token is of now: it has to be in the past.
+    // The token is of this moment, but it has to be in the past.
     await sleep(1_500);
     await remove();
     expect(await namesIn('distributed_lock')).toEqual([used]);

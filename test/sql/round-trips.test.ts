@@ -8,7 +8,7 @@ import { until } from '../support/until.js';
 import { query } from './sessions.js';
 import { SQL_LOCKS, type SqlLocks } from './sql-locks.js';
 
-/** The server's own log counts. It has a line for each text that it is sent, with or without parameters. */
+/** Counts by the server's own log, which has a line for each text that it receives, with or without parameters. */
 describe('the round trips of locks in SQL, by the log of PostgreSQL', () => {
   let server: SqlServer;
   beforeAll(async () => {
@@ -79,9 +79,9 @@ describe('the round trips of locks in SQL, by the log of PostgreSQL', () => {
     await other.query('ROLLBACK');
     const leases = await Promise.all([first, ...rest]);
     expect(new Set(leases.map(({ owner }) => owner)).size).toBe(30);
-    // The first one, all that came meanwhile, and stragglers.
+    // The first one, all that arrived meanwhile, and stragglers.
     expect(sent(/WITH source/) - notes).toBeLessThan(10);
-    // The first one kept only its own connection busy.
+    // The first one occupied only its own connection.
     const senders = [...server.log.matchAll(/\[(\d+)\] LOG: .*execute [^:]*: WITH source/g)].map(([, pid]) => pid);
     expect(new Set(senders.slice(-(sent(/WITH source/) - notes))).size).toBe(2);
     for (const lease of leases) await lease.release();
@@ -125,7 +125,7 @@ describe('the transaction numbers that locks in SQL use up, by PostgreSQL', () =
 /** `wal_sync` counts what was written to the disk (PostgreSQL 14 and later). */
 describe('the writes to the disk of row locks, by the statistics of PostgreSQL', () => {
   it('are few, however many locks are taken', async () => {
-    // The server itself writes what no commit waits for, at this interval.
+    // At this interval the server itself writes what no commit waits for.
     const server = await startSqlServer('PostgreSQL', 'durable', ['wal_writer_delay=10s']);
     const locks = createLockService({
       backend: SQL_LOCKS.rowLocks({ url: server.url, createTable: true }),
@@ -138,9 +138,9 @@ describe('the writes to the disk of row locks, by the statistics of PostgreSQL',
     };
     await (await locks.acquire('order:0')).release();
     const before = await synced();
-    // Names that are new, too: their rows are made.
+    // New names too, for which rows are inserted.
     for (let round = 0; round < 200; round++) await (await locks.acquire(`order:${round % 50}`)).release();
-    // Sessions report what they did after a second of work.
+    // Sessions report their statistics only after a second of work.
     await sleep(1_500);
     await (await locks.acquire('order:0')).release();
     await sleep(200);

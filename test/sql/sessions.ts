@@ -5,7 +5,7 @@ import pg from 'pg';
 import { PASSWORD, type SqlServer } from '../support/servers/sql/sql-server.js';
 import type { SqlWorld } from './sql-world.js';
 
-/** How many sessions of the tests' user wait for a row, and how many there are, but for the one that asks. */
+/** How many sessions of the tests' user wait for a row, and how many there are, without the one that asks. */
 export async function countSessions(server: SqlServer): Promise<{ waiting: number; all: number }> {
   const [row] = await query(
     server,
@@ -15,7 +15,7 @@ export async function countSessions(server: SqlServer): Promise<{ waiting: numbe
   return { waiting: Number(row.waiting), all: Number(row.all) };
 }
 
-/** Runs one statement on a connection of its own. */
+/** Runs one statement on a separate connection. */
 export async function query(
   { kind, url }: SqlServer,
   postgres: string,
@@ -34,7 +34,7 @@ export async function query(
   return rows as Record<string, unknown>[];
 }
 
-/** A new user with the rights on the tables that the documentation names, but for one of them. */
+/** A new user with the rights on the tables that the documentation names, except one of these rights. */
 export async function addUser({ server, table, locks }: SqlWorld, without?: string): Promise<string> {
   const user = `user_${randomUUID().slice(0, 8)}`;
   const rights = (...all: string[]) => all.filter((right) => right !== without).join(', ');
@@ -52,7 +52,7 @@ export async function addUser({ server, table, locks }: SqlWorld, without?: stri
   return user;
 }
 
-/** PostgreSQL's processes give the folder and the port back when they notice that their parent is gone. */
+/** PostgreSQL's processes release the folder and the port when they notice that their parent process is gone. */
 export async function startAgain(server: SqlServer): Promise<void> {
   for (let attempt = 1; ; attempt++) {
     try {

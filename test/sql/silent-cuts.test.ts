@@ -5,11 +5,11 @@ import { countSessions, query } from './sessions.js';
 import { ALL_SQL_LOCKS } from './sql-locks.js';
 import { openSqlWorld } from './sql-world.js';
 
-/** Nobody is told that the connections of a waiter carry nothing any more. */
+/** The connections of a waiter carry nothing any more, and neither side is notified. */
 describe.each(ALL_SQL_LOCKS)('a waiter whose connection is cut silently, %s on %s', (which, kind) => {
   const world = openSqlWorld(kind, which);
 
-  /** A waiter behind a network of its own, which is cut for the connections of now; new ones work. */
+  /** A waiter behind its own proxy, which cuts the present connections; new ones work. */
   const cutWaiter = async (name: string, watchdogTimeout: number) => {
     const proxy = await startTcpProxy(world.server.port);
     const waiter = world.service({ url: world.server.urlAt(proxy.port) }, { watchdogTimeout });
@@ -34,7 +34,7 @@ describe.each(ALL_SQL_LOCKS)('a waiter whose connection is cut silently, %s on %
   it('does not keep others out for a lease', async () => {
     const [holder, other, name] = [world.service(), world.service(), world.name()];
     const lease = await holder.acquire(name);
-    // After a third of it the control connection, which is cut as well, has 5 s to answer.
+    // After a third of it, the control connection, which is cut as well, has 5 s to answer.
     const { waiting, proxy } = await cutWaiter(name, 18_000);
     const released = performance.now();
     await lease.release();

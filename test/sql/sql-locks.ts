@@ -1,7 +1,7 @@
 import { advisoryLocks, rowLocks } from '../../lib/sql.js';
 import { SQL_SERVERS } from '../support/servers/sql/sql-server.js';
 
-/** The kinds of locks in SQL, by the functions that make them. */
+/** The kinds of locks in SQL, by the names of the functions that make them. */
 export const SQL_LOCKS = { rowLocks, advisoryLocks };
 export type SqlLocks = keyof typeof SQL_LOCKS;
 

@@ -19,12 +19,12 @@ export class SqlWorld {
     readonly locks: SqlLocks,
   ) {}
 
-  /** What the tables' names begin with. */
+  /** The prefix of the tables' names. */
   get table(): string {
     return this.locks === 'rowLocks' ? 'distributed_lock' : 'advisory_lock';
   }
 
-  /** A service as a process of its own would have it. */
+  /** A service of its own, as another process would have it. */
   service(options: Partial<RowLocksOptions> = {}, settings: Partial<RedisLockOptions> = {}): LockService {
     const service = createLockService({
       backend: this.backend(options),

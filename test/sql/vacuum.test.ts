@@ -3,7 +3,10 @@ import { until } from '../support/until.js';
 import { query } from './sessions.js';
 import { openSqlWorld } from './sql-world.js';
 
-/** How long the ten wait, in seconds, and what at the beginning and at the end is compared. `VACUUM_SECONDS=60` is the long form. */
+/**
+ * How long the ten callers wait, in seconds, and which part at the beginning and at the end is compared.
+ * `VACUUM_SECONDS=60` is the long form.
+ */
 const SECONDS = Number(process.env.VACUUM_SECONDS ?? 15);
 const PART = SECONDS < 30 ? 4 : 10;
 const WAITERS = 10;
@@ -34,7 +37,7 @@ describe('PostgreSQL, while ten processes wait for an advisory lock that is held
     }
     isOver = true;
     await Promise.all(callers);
-    // All its rows are dead: VACUUM gives its pages back when it may remove them.
+    // All its rows are dead. VACUUM returns its pages if it may remove them.
     await until(async () => {
       await world.server.asAdmin('VACUUM stock');
       const [{ size }] = await ask("SELECT pg_relation_size('stock') AS size");

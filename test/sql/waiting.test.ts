@@ -8,7 +8,7 @@ import { openSqlWorld } from './sql-world.js';
 
 describe.each(ALL_SQL_LOCKS)('waiting for a lock in SQL, %s on %s', (which, kind) => {
   const world = openSqlWorld(kind, which);
-  /** It has connected. */
+  /** Whether it has connected. */
   const warmUp = async (locks: LockService) => (await locks.acquire(world.name())).release();
 
   it('is served by another process when the holder releases, without polling', async () => {
@@ -68,6 +68,24 @@ describe.each(ALL_SQL_LOCKS)('waiting for a lock in SQL, %s on %s', (which, kind
     const own = await bob.tryAcquire(name);
     expect(own).not.toBeNull();
     await own?.release();
+  });
+
+  it('refuses a single try at once while another caller of the process waits', async () => {
+    const [ann, bob] = [world.service(), world.service()];
+    const name = world.name();
+    const lease = await ann.acquire(name);
+    const waiting = bob.acquire(name);
+    await until(async () => (await countSessions(world.server)).waiting === 1);
+    // The process certainly knows that the other one waits when the first of them has its answer.
+    for (const _ of ['first', 'second']) {
+      let answer: unknown;
+      void bob.tryAcquire(name).then((got) => {
+        answer = got;
+      });
+      await until(() => answer === null);
+    }
+    await lease.release();
+    await (await waiting).release();
   });
 
   it('continues for those behind a waiter that leaves', async () => {

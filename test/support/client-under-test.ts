@@ -5,7 +5,10 @@ import { blockEventLoop } from './runtime/block-event-loop.js';
  */
 export const isNodeRedis = process.env.TEST_CLIENT === 'node-redis';
 
-/** For tests of features that node-redis does not have: options of ioredis, and commands that it sends again. */
+/**
+ * For tests of features that node-redis does not have, such as options of ioredis, and commands that ioredis sends
+ * again.
+ */
 export const itOfIoredis: jest.It = isNodeRedis ? it.skip : it;
 
 /**

@@ -80,7 +80,7 @@ describe('fake timers of Jest', () => {
     });
   });
 
-  it('go together with clock.advance', async () => {
+  it('work together with clock.advance', async () => {
     jest.useFakeTimers();
     const { app, locks, testing } = await start();
     const lease = await locks.acquire('order', { leaseTime: '30s' });
@@ -114,7 +114,7 @@ describe('fake timers of Jest', () => {
     await app.close();
   });
 
-  it('leave it to real time to end a lease once they are removed', async () => {
+  it('let real time end a lease once they are removed', async () => {
     jest.useFakeTimers();
     const { app, locks } = await start();
     const lease = await locks.acquire('order', { leaseTime: '300ms' });

@@ -28,7 +28,7 @@ class Orders {
 @Module({ imports: [LockTestingModule.forRoot({ commandTimeout: 100, shutdownTimeout: 0 })], providers: [Orders] })
 class TestedModule {}
 
-/** Nothing listens there. */
+/** An address at which nothing listens. */
 @Module({ imports: [RedisLockModule.forRoot({ connection: 'redis://127.0.0.1:1' })], providers: [Orders] })
 class AppModule {}
 
@@ -47,7 +47,7 @@ describe('LockTestingModule', () => {
     await Promise.all([one.app.close(), two.app.close()]);
   });
 
-  it('lets a waiter have a lock that another released', async () => {
+  it('gives a waiter a lock that another one released', async () => {
     const { app, orders, testing } = await start(TestedModule);
     const held = await testing.holdByAnother('order');
     const waiting = orders.wait();
@@ -87,7 +87,7 @@ describe('LockTestingModule', () => {
     await app.close();
   });
 
-  it('goes by fake timers', async () => {
+  it('follows fake timers', async () => {
     const { app, locks, testing } = await start(TestedModule);
     jest.useFakeTimers();
     try {
@@ -140,7 +140,7 @@ describe('overrideProvider(LockService)', () => {
     await app.close();
   });
 
-  it('passes on what a mock throws, and says what an unfit mock lacks', async () => {
+  it('passes on what a mock throws, and says what an incomplete mock lacks', async () => {
     const busy = new LockBusyError('busy', 'order', -1, undefined);
     const app = await override({ withLock: () => Promise.reject(busy) });
     await expect(app.get(Orders).ship()).rejects.toBe(busy);

@@ -58,7 +58,7 @@ function inventing(own: object = {}): object {
   });
 }
 
-/** A mock of each kind, and what it was asked for and gave back. */
+/** A mock of each kind, with what was acquired from it and released. */
 const MOCKS: [string, (events: string[]) => object][] = [
   [
     'withLock',
@@ -119,7 +119,7 @@ describe.each(MOCKS)('decorated methods with a mock that has %s', (_, makeMock) 
 });
 
 describe('a mock of LockService', () => {
-  it('may give out the same lease to all', async () => {
+  it('may give the same lease to all', async () => {
     const lease = { release: async () => {} };
     const mocks = [
       { withLock: async (...args: unknown[]) => last(args)(lease) },

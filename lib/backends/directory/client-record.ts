@@ -4,7 +4,7 @@ import type { ClientRecord, HoldRecord, WaitRecord } from '../lock-directory.js'
 const LONGEST_WORD = 255;
 const LONGEST_TEXT = 2_000;
 /** How many holds and how many waits are read from one record. */
-const MOST_TOLD = 100;
+const MOST_READ = 100;
 /** The latest time that a Date can represent, in milliseconds since 1970. Durations have the same limit. */
 const LATEST = 8.64e15;
 /** Control characters could forge another line of a log, or control a terminal. */
@@ -46,23 +46,23 @@ export function parseClientRecord(fields: Fields): ClientRecord | undefined {
     held,
     waiting,
     longestWait,
-    holds: holds.slice(0, MOST_TOLD).filter(isHold),
-    waits: waits.slice(0, MOST_TOLD).filter(isWait),
+    holds: holds.slice(0, MOST_READ).filter(isHold),
+    waits: waits.slice(0, MOST_READ).filter(isWait),
   };
 }
 
 function isHold(value: unknown): value is HoldRecord {
   const { owner, heldFor, ...about } = Object(value) as Partial<HoldRecord>;
-  return isWord(owner) && isTime(heldFor) && saysWhat(about);
+  return isWord(owner) && isTime(heldFor) && describesLock(about);
 }
 
 function isWait(value: unknown): value is WaitRecord {
   const { waiters, waitedFor, ...about } = Object(value) as Partial<WaitRecord>;
-  return isCount(waiters) && isTime(waitedFor) && saysWhat(about);
+  return isCount(waiters) && isTime(waitedFor) && describesLock(about);
 }
 
 /** Names of locks may contain any character, and the type may be unknown to this version. */
-function saysWhat({
+function describesLock({
   key,
   type,
   group,

@@ -1,4 +1,4 @@
-/** How many old entries each new one checks: two, so that the sweep overtakes the growth. */
+/** How many old entries are checked for each new one. With two, the sweep is faster than the growth. */
 const SWEPT_PER_NEW_ENTRY = 2;
 
 /** Whether a deadline has passed. For maps whose values are the deadlines themselves. */
@@ -23,12 +23,12 @@ export class ExpiringMap<V> {
     private readonly onExpire?: (value: V) => void,
   ) {}
 
-  /** Includes expired entries that were not swept yet. */
+  /** Includes expired entries that have not been swept yet. */
   get size(): number {
     return this.entries.size;
   }
 
-  /** Also true for an expired entry that was not removed yet. */
+  /** Also true for an expired entry that has not been removed yet. */
   has(key: string): boolean {
     return this.entries.has(key);
   }

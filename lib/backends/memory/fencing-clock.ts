@@ -5,7 +5,8 @@ import { ExpiringMap } from './expiring-map.js';
 const MAX_LEAD = 100_000;
 
 /**
- * How far, in µs, a new clock starts ahead of the wall clock: above all tokens of an earlier clock whose data was lost.
+ * How far, in µs, a new clock starts ahead of the wall clock, so that it is above all tokens of an earlier clock whose
+ * data was lost.
  */
 const FIRST_LEAD = 150_000;
 
@@ -59,7 +60,7 @@ export class FencingClocks {
     return Math.max(this.shared.last, wallMicros);
   }
 
-  /** Makes the next token of this lock higher than `token`, unless it would be anyway. */
+  /** Makes the next token of this lock higher than `token`, unless it already would be. */
   raise(key: string, type: HeldType, token: number, wallMicros: number): void {
     this.use(key, type, wallMicros, (clock) => clock.raise(token, wallMicros));
   }
@@ -69,8 +70,8 @@ export class FencingClocks {
   }
 
   /**
-   * A new fenced clock starts above the shared one. It is used before it is stored: one that is behind would be swept
-   * at once.
+   * A new fenced clock starts above the shared one. It is used before it is stored, because a clock that lags behind
+   * would be swept at once.
    */
   private use<T>(key: string, type: HeldType, wallMicros: number, work: (clock: FencingClock) => T): T {
     if (type !== 'fenced') return work(this.shared);

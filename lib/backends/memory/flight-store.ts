@@ -4,7 +4,9 @@ import { ExpiringMap, isPast } from './expiring-map.js';
 /** How long the note that a result was forgotten is kept after the run has ended, in milliseconds. */
 const LONGER = 10_000;
 
-/** A note that results were forgotten since the run began: first, and last. Both are readings. */
+/**
+ * A note that results were forgotten since the run began, for the first and for the last time. Both times are readings.
+ */
 interface Forgotten {
   readonly first: number;
   readonly last: number;
@@ -35,7 +37,7 @@ export class FlightStore {
     this.forgotten.set(key, { first, last: at, until: now + LONGER }, now);
   }
 
-  /** A new run has begun: what was forgotten before does not concern it. */
+  /** Called when a new run begins. Results that were forgotten earlier do not concern it. */
   begin(key: string): void {
     this.forgotten.delete(key);
   }

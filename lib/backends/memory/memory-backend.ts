@@ -33,9 +33,9 @@ import { addWaiter, refreshWaiter, removeWaiter } from './waiting-owners.js';
 
 /** @publicApi */
 export interface MemoryBackendOptions {
-  /** Usually `nodeRuntime`. Tests can control time with their own. */
+  /** Usually `nodeRuntime`. Tests can control time with a runtime of their own. */
   readonly runtime: Runtime;
-  /** Default: one that all backends of this process share. */
+  /** Default: a store that all backends of this process share. */
   readonly store?: MemoryStore;
 }
 
@@ -207,7 +207,7 @@ export class MemoryBackend implements LockBackend {
       locks.delete(key);
       for (const type of ['reentrant', 'write', 'fair'] as const) this.messages.wake(key, type, now);
     }
-    this.messages.tellRemoved(key, owners);
+    this.messages.notifyRemoved(key, owners);
     return owners;
   }
 
@@ -248,7 +248,7 @@ export class MemoryBackend implements LockBackend {
     this.messages.close();
   }
 
-  /** @throws BackendError when the key is a semaphore or latch, as Redis refuses it */
+  /** @throws BackendError when the key is a semaphore or latch, which Redis refuses as well */
   private refuseCounter(key: string): void {
     if (!this.store.synchronizers.counters.has(key)) return;
     throw new BackendError(`memory: ${key} is a semaphore or latch; choose another lock name`, 'key', 'refused');

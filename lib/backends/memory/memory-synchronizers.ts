@@ -39,7 +39,7 @@ export class MemorySynchronizers implements SynchronizerBackend {
     const taken = this.once(key, request, 0, () => {
       this.setUp(key, 'semaphore', initial);
       const served = this.countServed(key, groups);
-      if (served === 0) return this.inVain(key, 'semaphore');
+      if (served === 0) return this.servedNobody(key, 'semaphore');
       this.store.add(key, -sum(groups.slice(0, served)));
       return served;
     });
@@ -98,7 +98,7 @@ export class MemorySynchronizers implements SynchronizerBackend {
     const taken = this.once(key, request, 0, () => {
       repeated = false;
       this.setUp(key, 'permit-expirable-semaphore', initial);
-      return this.countServed(key, sizes) || this.inVain(key, 'permit-expirable-semaphore');
+      return this.countServed(key, sizes) || this.servedNobody(key, 'permit-expirable-semaphore');
     });
     // A repetition takes nothing more. Groups that still have their permits get a fresh lease.
     const lost = groups.findIndex(([id]) => !this.store.leasesOf(key).has(id));
@@ -205,14 +205,14 @@ export class MemorySynchronizers implements SynchronizerBackend {
     return this.store.requests.once(key, request, this.checkedNow(key), unchanged, execute);
   }
 
-  /** Creates a semaphore that does not exist. False: it does, or nobody knows how many permits it has. */
+  /** Creates a semaphore that does not exist. False: it already exists, or `permits` is undefined. */
   private setUp(key: string, type: SemaphoreType, permits: number | undefined): boolean {
     if (permits === undefined || this.store.counters.has(key)) return false;
     this.store.notes.set(key, { type, total: permits });
     return this.add(key, permits);
   }
 
-  private inVain(key: string, type: SemaphoreType): undefined {
+  private servedNobody(key: string, type: SemaphoreType): undefined {
     if (this.store.counters.has(key)) this.store.noteType(key, type);
   }
 

@@ -43,7 +43,7 @@ export class ReleaseMessages {
   }
 
   /** Notifies each client of its owners that have lost the lock. */
-  tellRemoved(key: string, removed: readonly string[]): void {
+  notifyRemoved(key: string, removed: readonly string[]): void {
     for (const clientId of new Set(removed.map(clientOf))) {
       const owners = removed.filter((owner) => clientOf(owner) === clientId);
       this.store.clientChannels.publish(clientId, this, { key, owners }, this.runtime);

@@ -71,7 +71,7 @@ export class RequestMemory {
    * Executes a request. If it or a later one is remembered, returns the remembered answer instead.
    *
    * @param unchanged the answer if nothing changed; remembered only if an earlier copy of the request may still arrive
-   * @param execute gives undefined when it changed nothing
+   * @param execute returns undefined when it changed nothing
    */
   once<T>(key: string, request: RequestId, now: number, unchanged: T, execute: () => T | undefined): T {
     const { session, sequence, repeated } = request;

@@ -6,7 +6,7 @@ import type { MemoryStore } from './memory-store.js';
 export class WaitingOwners {
   private readonly deadlines = new ExpiringMap(isPast);
 
-  /** Starts with one waiter: a lock without waiters has no object of this class. */
+  /** Starts with one waiter, because a lock without waiters has no object of this class. */
   constructor(owner: string, deadline: number, now: number) {
     this.deadlines.set(owner, deadline, now);
   }
@@ -20,7 +20,7 @@ export class WaitingOwners {
     return this.deadlines.first(now);
   }
 
-  /** The waiter that expires last. Only where {@link isEmpty} is false. */
+  /** The waiter that expires last. Only while {@link isEmpty} is false. */
   lastToExpire(now: number): readonly [owner: string, deadline: number] {
     return latestOf(this.deadlines.alive(now));
   }

@@ -9,8 +9,8 @@ const LONGEST_PAUSE = 50;
 
 /**
  * The reply to a caller that got no majority. If another owner has a majority, the next attempt makes sense when that
- * lease ends, or at a message. If no owner has one, it makes sense after a short random pause, so that contenders do
- * not retry in step.
+ * owner's lease ends, or at a message. If no owner has a majority, it makes sense after a short random pause, so that
+ * contenders do not retry in step.
  *
  * @param keys the locks of the attempt
  * @param took how long the attempt took, in milliseconds

@@ -38,7 +38,7 @@ export interface AttemptBusy {
   readonly holder: string | undefined;
   /** How many nodes granted it. */
   readonly free: number;
-  /** Nodes that have granted it, or may have, are asked to release it. */
+  /** Whether nodes that have granted it, or may have, are being asked to release it. */
   readonly spent: boolean;
 }
 
@@ -46,8 +46,8 @@ export type Outcome = Grant | AttemptBusy;
 
 /**
  * Asks all nodes at once for locks. A majority of grants is a success. Its token is the largest one that the majority
- * gave: the other nodes of the majority are raised to it first, so that every later majority includes a node that knows
- * it. Without a majority everything is revoked, including what a slow node grants later.
+ * gave. The other nodes of the majority are raised to it first, so that every later majority includes a node that knows
+ * it. Without a majority, everything is revoked, including what a slow node grants later.
  *
  * @throws BackendError when too few nodes answered
  * @see https://redis.io/docs/latest/develop/use/patterns/distributed-locks/ (the Redlock algorithm)
@@ -69,7 +69,7 @@ export async function attempt(nodes: QuorumNodes, request: Attempt): Promise<Out
     cleanUp(nodes, collected, request);
     return grant;
   } catch (error) {
-    // Others may have found a holder, and wait for its message.
+    // Other callers may have found one of these owners as the holder, and wait for its message.
     revokeAll(nodes, calls, collected, request, 'publish');
     throw error;
   }
@@ -105,7 +105,8 @@ function revokeAll(
 }
 
 /**
- * Predecessors may still be on nodes that did not answer; writers are registered as waiters on nodes that were busy.
+ * Cleans up after an attempt that succeeded: predecessors may still be on nodes that did not answer, and writers are
+ * registered as waiters on nodes that were busy.
  */
 function cleanUp(
   nodes: QuorumNodes,

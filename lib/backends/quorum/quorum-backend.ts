@@ -32,14 +32,15 @@ export interface QuorumBackendOptions {
   readonly nodes: readonly LockBackend[];
   readonly runtime: Runtime;
   /**
-   * How long to wait for any one node, in ms; less for short leases, so that most of the lease is left. Default 500.
+   * How long to wait for each node, in ms. The wait is shorter for short leases, so that most of the lease is left.
+   * Default 500.
    */
   readonly nodeTimeout?: number;
 }
 
 /**
- * How long a release is repeated on a node that did not answer, in ms. After that, leases that were left there have
- * ended.
+ * How long a release is repeated on a node that did not answer, in ms. After that time, leases that were left there
+ * have ended.
  */
 const RELEASE_RETRY_TIME = 30_000;
 
@@ -47,8 +48,8 @@ const NOT_THERE: NodeBusy = { granted: false, index: 0, remaining: -1, holder: u
 
 /**
  * Redlock: an owner holds a lock if it holds it on a majority of independent nodes, so the lock outlives the loss of
- * the others. While a majority agrees, a node that is down or slow delays no acquisition, renewal or release.
- * Otherwise, callers wait until its time-out.
+ * the others. While a majority agrees, a node that is down or slow delays no acquisition, renewal or release. Without a
+ * majority, callers wait until that node's time-out.
  *
  * Each holder's token is larger than those of all holders before it. Readers that enter at the same moment may have the
  * same token, because two majorities can have the same largest one.
@@ -66,7 +67,7 @@ export class QuorumBackend implements LockBackend {
   /** Nodes that count permits independently do not agree on a number. */
   readonly synchronizers = undefined;
   readonly confirmsReleases = QUORUM_CONFIRMS;
-  /** Independent nodes would not show all waits, so deadlocks are found only among the callers of this backend. */
+  /** No single node would know all waits, so deadlocks are detected only among the callers of this backend. */
   readonly waits: InProcessWaits;
   private readonly nodes: QuorumNodes;
   private closing: Promise<void> | undefined;
@@ -241,7 +242,7 @@ export class QuorumBackend implements LockBackend {
     return this.nodes.watch.health.observe(attempt(this.nodes, { owners, predecessors, leaseTime, command }), true);
   }
 
-  /** Acquires the lock again on nodes that lost it, or never granted it. */
+  /** Acquires the lock again on nodes that have lost it or have never granted it. */
   private restore(request: RenewRequest, calls: readonly NodeCall<boolean>[]): void {
     const acquisition = { ...request, reserve: 0, waiterTimeout: 0, pastWaitingWriters: true };
     const timeout = this.nodes.timeoutFor(request.leaseTime);

@@ -15,7 +15,7 @@ export interface NodeCall<T> {
   readonly settled: Promise<T>;
 }
 
-/** What is known of an acquisition on one node. */
+/** What is known about an acquisition on one node. */
 export interface PossibleGrant {
   /** The node granted it, or may have. */
   readonly possible: boolean;
@@ -26,9 +26,9 @@ export interface PossibleGrant {
 type Command<T> = (backend: LockBackend) => Promise<T>;
 
 /**
- * One of the independent masters of a quorum. No caller waits longer for it than its time-out. Commands about one owner
- * are sent in order, each after the reply to the one before, so that an acquisition that is answered late can be
- * revoked and is not mistaken for a later one.
+ * One of the independent masters of a quorum. No call waits for it longer than the time-out of the call. Commands about
+ * one owner are sent in order, each after the reply to the one before, so that an acquisition that is answered late can
+ * be revoked and is not mistaken for a later one.
  */
 export class QuorumNode {
   /** The last unanswered command about each owner of a lock. */
@@ -47,7 +47,7 @@ export class QuorumNode {
     return this.withTimeout(timeout, command(this.backend));
   }
 
-  /** Sends a command about owners, in order. It is not sent when its time-out is over before its turn. */
+  /** Sends a command about owners, in order. The command is not sent if its time-out passes before its turn comes. */
   send<T>(owners: readonly OwnerRef[], timeout: number, command: Command<T>): NodeCall<T> {
     const deadline = this.runtime.monotonic() + timeout;
     const isLate = () => this.runtime.monotonic() >= deadline;
@@ -56,8 +56,8 @@ export class QuorumNode {
   }
 
   /**
-   * As {@link send}, for owners that are about to hold the lock: releases of them that still had to be repeated are
-   * cancelled.
+   * As {@link send}, for owners that are about to hold the lock. Releases of these owners that still had to be repeated
+   * are cancelled.
    */
   acquire<T>(owners: readonly OwnerRef[], timeout: number, command: Command<T>): NodeCall<T> {
     for (const owner of owners) this.cancelRetry(idOf(owner));
@@ -98,7 +98,7 @@ export class QuorumNode {
     return this.send([waiter], timeout, (backend) => backend.removeWaiter(waiter));
   }
 
-  /** Settles when all commands that are under way now were answered. */
+  /** Settles when all commands that are under way now have been answered. */
   async idle(): Promise<void> {
     await Promise.allSettled(this.pending.values());
   }

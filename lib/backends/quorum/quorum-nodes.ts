@@ -45,7 +45,8 @@ export class QuorumNodes {
   }
 
   /**
-   * How long to wait for a node when the call starts or renews a lease of this length: most of the lease must be left.
+   * How long to wait for a node when the call starts or renews a lease of this length. Most of the lease has to be left
+   * afterwards.
    */
   timeoutFor(leaseTime: number): number {
     return Math.min(this.nodeTimeout, Math.max(SHORTEST_TIMEOUT, leaseTime / 2));

@@ -13,8 +13,8 @@ const LATE_COPIES = 50;
 
 /**
  * Combines the messages that the nodes send about one release into one. It is delivered when a majority has sent it, or
- * a moment after the first one: the releaser may not have held the lock on every node, and messages get lost. Better
- * one message too many than one too few.
+ * a moment after the first one, because the releaser may not have held the lock on every node, and messages can be
+ * lost. A superfluous message does less harm than a missing one.
  */
 export class QuorumSubscription implements Subscription {
   readonly ready: Promise<void>;

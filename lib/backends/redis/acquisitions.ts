@@ -23,7 +23,7 @@ import { ofEachType } from './of-each-type.js';
 import { ReplicaCheck } from './replica-check.js';
 
 export interface AcquisitionOptions extends ConnectionContext {
-  /** An acquisition counts only if this many replicas have it. 0: replicas are not asked. */
+  /** An acquisition counts only if this many replicas have confirmed it. 0: replicas are not asked. */
   readonly minReplicas: number;
   /** Milliseconds to wait for them. */
   readonly replicaTimeout: number;
@@ -34,7 +34,10 @@ export interface AcquisitionOptions extends ConnectionContext {
  */
 const MOST_LOCKS_IN_BATCH = 8;
 
-/** Everything that acquires a lock. With `minReplicas`, on a separate connection, since WAIT blocks it. */
+/**
+ * Everything that acquires a lock. With `minReplicas`, it uses a separate connection, because WAIT blocks the
+ * connection.
+ */
 export class Acquisitions {
   /** The connection that acquires locks. */
   readonly scripts: ScriptContext;

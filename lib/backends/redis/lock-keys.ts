@@ -1,8 +1,9 @@
 import { tagOf } from './hash-slot.js';
 
 /*
- * The names of what belongs to a lock, all in the lock's hash slot: Redisson's, and ours beside them. Other versions
- * and Java share them. The scripts make some of them too, in includes/prefixed.lua and includes/suffixed.lua.
+ * The names of the keys and channels of a lock, Redisson's and our own. All are in the lock's hash slot. Other versions
+ * of this library and Java services use the same names. The scripts build some of them, too, in includes/prefixed.lua
+ * and includes/suffixed.lua.
  */
 
 export const lockChannel = (key: string): string => prefixed('redisson_lock__channel', key);

@@ -57,11 +57,11 @@ export interface RedisBackendOptions {
   /** Milliseconds within which every call is answered. */
   readonly commandTimeout: number;
   readonly shardedPubSub: 'auto' | 'on' | 'off';
-  /** An acquisition counts only when this many replicas have it. 0: replicas are not asked. */
+  /** An acquisition counts only when this many replicas have confirmed it. 0: replicas are not asked. */
   readonly minReplicas: number;
   /** Milliseconds to wait for replicas. */
   readonly replicaTimeout: number;
-  /** Receives errors that no call fails with, such as those of broken connections and of listeners. */
+  /** Receives errors that make no call fail, such as those of broken connections and of listeners. */
   readonly onError: (error: unknown) => void;
   /** Called once, when a server has answered for the first time, with its name and version: `Redis 7.4.1`. */
   readonly onConnected?: ((server: string) => void) | undefined;
@@ -238,7 +238,7 @@ export class RedisBackend implements LockBackend {
 
   /**
    * How many other processes received the message of a release. A node of a cluster counts only its own clients, so in
-   * a cluster there may be one.
+   * a cluster at least one other process is assumed.
    *
    * @param received how many clients received it, as the server counts them
    * @param head the waiter that the message of a fair lock is for

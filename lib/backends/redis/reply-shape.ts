@@ -5,7 +5,7 @@ const INTEGER = /^-?\d+$/;
 /**
  * Reads an integer of a script's reply. (A borrowed client may return it as text.)
  *
- * @throws BackendError for anything else: it is unknown then what the server has done
+ * @throws BackendError for anything else, because it is then unknown what the server has done
  */
 export function integerOf(reply: unknown, server: string): number {
   if (typeof reply === 'number' && Number.isSafeInteger(reply)) return reply;
@@ -19,7 +19,7 @@ export function arrayOf(reply: unknown, server: string): readonly unknown[] {
   throw unexpected(reply, server);
 }
 
-/** The error for a reply that no script of this library gives. */
+/** The error for a reply that no script of this library returns. */
 export function unexpected(reply: unknown, server: string): BackendError {
   if (reply === 'QUEUED') {
     return new BackendError(

@@ -20,8 +20,8 @@ const END_OF_LINE = '\x1b[K';
 const REST_OF_SCREEN = '\x1b[J';
 
 /**
- * `watch`: the locks with the most waiters first, until it is interrupted. It continues through an outage, and shows
- * it.
+ * `watch`: shows the locks with the most waiters first, until it is interrupted. It continues through an outage, and
+ * shows it.
  */
 export async function watch({ locks, options, output }: CommandContext): Promise<number> {
   const interval = toMilliseconds(
@@ -33,7 +33,7 @@ export async function watch({ locks, options, output }: CommandContext): Promise
   const interrupted = new AbortController();
   for (const signal of ['SIGINT', 'SIGTERM'] as const) process.once(signal, () => interrupted.abort());
   while (!interrupted.signal.aborted) {
-    show(await look(locks, options.match), output);
+    show(await readScreen(locks, options.match), output);
     if (!(await output.flush())) break;
     await sleep(interval, undefined, { signal: interrupted.signal }).catch(() => {});
   }
@@ -41,11 +41,11 @@ export async function watch({ locks, options, output }: CommandContext): Promise
   return EXIT.ok;
 }
 
-async function look(locks: LockService, match: string | undefined): Promise<string[]> {
+async function readScreen(locks: LockService, match: string | undefined): Promise<string[]> {
   const time = new Date().toISOString();
   try {
     const { locks: found, synchronizers } = await allLocks(locks, match);
-    const all = found.sort(byTrouble);
+    const all = found.sort(byWaiting);
     const waiting = all.reduce((sum, lock) => sum + lock.waiting, 0);
     return [`${time}  ${all.length} locks held, ${waiting} callers waiting`, '', ...withinScreen(all, synchronizers)];
   } catch (error) {
@@ -55,7 +55,7 @@ async function look(locks: LockService, match: string | undefined): Promise<stri
   }
 }
 
-function byTrouble(one: ListedLock, other: ListedLock): number {
+function byWaiting(one: ListedLock, other: ListedLock): number {
   return other.waiting - one.waiting || heldFor(other) - heldFor(one);
 }
 

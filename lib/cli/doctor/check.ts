@@ -3,7 +3,7 @@ import type { Server } from '../redis/server.js';
 
 /** The result of one check. */
 export interface Finding {
-  /** `note`: locks work, but somebody should know of it. `wrong`: a problem. */
+  /** `note`: locks work, but there is something to know. `wrong`: a problem. */
   readonly status: 'ok' | 'note' | 'wrong';
   readonly message: string;
   /** What to do, unless all is well. */

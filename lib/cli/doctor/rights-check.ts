@@ -29,7 +29,7 @@ export async function checkRights(master: Server, { keyPrefix, isCluster, user }
   const key = `${keyPrefix}doctor-${randomUUID()}`;
   const isSharded = isCluster && (await majorVersion(master)) >= SHARDED_SINCE;
   const first = await missing(master, [firstProbe(key)]);
-  // Without the key, the commands for other types would create one.
+  // If the first command was denied, there is no key, and the commands for other types would create one.
   const probes = commandProbes(key).filter(({ right }) => first.length === 0 || !MAKES_KEYS.includes(right));
   const others = isCluster ? clusterProbes(key).filter(({ right }) => isSharded || right !== 'spublish') : [];
   const found = [
@@ -176,7 +176,7 @@ async function attempt(right: string, call: () => Promise<unknown>): Promise<str
 }
 
 /**
- * What the user lacks a right for. Undefined if there is no error, or the error has another cause.
+ * The kind of right that the user lacks. Undefined if there is no error, or the error has another cause.
  *
  * @throws the error if it did not come from the server, because nothing is known then
  */

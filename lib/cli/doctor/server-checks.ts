@@ -106,6 +106,6 @@ export async function checkClock(master: Server): Promise<Finding> {
   const side = difference > 0 ? 'ahead of' : 'behind';
   return note(
     `the clock of Redis is ${(Math.abs(difference) / 1_000).toFixed(1)} s ${side} the clock of this host`,
-    'synchronize the clocks (NTP). Leases do not depend on it, but cron jobs begin apart: a holdAtLeast must be longer',
+    'synchronize the clocks (NTP). Leases do not depend on it, but cron jobs start at different moments, so a holdAtLeast must be longer than the difference',
   );
 }

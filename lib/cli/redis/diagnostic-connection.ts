@@ -10,10 +10,10 @@ interface DiagnosticOptions {
 }
 
 /**
- * The options by which a diagnostic tool connects to a checked URL. The server is not asked whether it is ready: it may
- * be in trouble, and the user may not be allowed to ask.
+ * The options with which a diagnostic tool connects to a checked URL. The client does not ask the server whether it is
+ * ready, because the server may be in trouble, and the user may lack the right to ask.
  *
- * @throws ConnectionError where no client is installed
+ * @throws ConnectionError if no client is installed
  */
 export function diagnosticConnection(url: string, { isCluster, connectTimeout }: DiagnosticOptions): Connection {
   if (clientForUrl() === 'node-redis') {

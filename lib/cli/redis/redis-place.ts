@@ -10,7 +10,7 @@ export interface RedisPlace {
 }
 
 /**
- * There is no default, because the empty list of a wrong Redis would look as if all were well.
+ * There is no default, because a wrong Redis would show an empty list, as if all were well.
  *
  * @throws CommandError
  */

@@ -2,7 +2,7 @@ import { type ListedResult, type ResultInspection, sizeText } from '../../servic
 import { durationText } from './duration-text.js';
 import { table } from './table.js';
 
-/** One line a result of a single flight. */
+/** One line for each result of a single flight. */
 export function resultTable(results: readonly ListedResult[]): string[] {
   const rows = results.map(({ name, size, remainingTime }) => [name, sizeText(size), durationText(remainingTime)]);
   return table(['RESULT OF', 'SIZE', 'KEPT FOR'], rows);

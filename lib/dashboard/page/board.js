@@ -69,7 +69,7 @@ class LockBoard extends HTMLElement {
       this.#next,
     );
     const locks = make('div', {}, find, this.#table, this.#empty, pages);
-    const note = 'Of the process that serves this page, since it started; the newest first.';
+    const note = 'Events of the process that serves this page, since it started. The newest come first.';
     const events = make('div', {}, make('p', { class: 'note' }, note), this.#events);
     this.append(
       make('header', {}, make('h1', {}, 'Locks'), this.#where, this.#live),
@@ -178,7 +178,7 @@ class LockBoard extends HTMLElement {
     this.#tabs.setTitle('results', isKnown ? `Results (${number(results)})` : 'Results');
     this.#tabs.setTitle('clients', isKnown ? `Clients (${number(clients)})` : 'Clients');
     this.#tabs.setTitle('events', `Events (${number(events)})`);
-    // They distinguish the tabs of several environments.
+    // Environment and host distinguish browser tabs.
     const title = ['Locks', this.#place?.environment, location.host].filter(Boolean).join(' · ');
     document.title = `${waiting > 0 ? `(${waiting} waiting) ` : ''}${title}`;
   }

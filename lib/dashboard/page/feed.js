@@ -2,8 +2,8 @@ const API = new URL('../api/', import.meta.url);
 /** The stream sends a message every three seconds. If nothing arrives for this long, the page closes it. */
 const SILENCE = 8_000;
 /**
- * If its first message does not arrive within this time, the page polls meanwhile, because a proxy may buffer the
- * stream.
+ * If the stream's first message does not arrive within this time, the page polls until it does, because a proxy may
+ * buffer the stream.
  */
 const PATIENCE = 2_500;
 /** A closed stream is tried again after this time. */
@@ -44,7 +44,7 @@ export class Feed {
 
   open(query) {
     this.#query = new URLSearchParams(query).toString();
-    // They are about the query.
+    // These parts depend on the query.
     this.#parts.delete('locks');
     this.#parts.delete('lock');
     this.#start();

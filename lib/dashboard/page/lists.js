@@ -45,7 +45,7 @@ class SynchronizerList extends BoardList {
   }
 }
 
-/** Results of single flights that are kept: `<result-list>`. */
+/** The kept results of single flights: `<result-list>`. */
 class ResultList extends BoardList {
   none = 'No result of a single flight is kept.';
 

@@ -82,7 +82,7 @@ class LockDialog extends HTMLElement {
       make('ul', {}, ...lock.owners.map(ownerItem), ...more(lock.ownerCount - lock.owners.length)),
       ...(lock.waiters.length === 0
         ? []
-        : [make('h3', {}, 'Waited for by'), make('ul', {}, ...lock.waiters.map(waiterItem))]),
+        : [make('h3', {}, 'Waiting for it'), make('ul', {}, ...lock.waiters.map(waiterItem))]),
     );
   }
 

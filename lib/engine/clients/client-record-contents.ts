@@ -4,9 +4,9 @@ import type { LockLease } from '../lease/lock-lease.js';
 import type { LocalQueue, QueueTable } from '../queue/queue-table.js';
 import type { RecordContents } from './client-record-writer.js';
 
-/** The most holds and waits that a record lists. */
+/** How many holds, and how many waits, a record lists at most. */
 const MOST_LISTED = 20;
-/** The most waiters of a queue that are searched for one whose arrival was noted. */
+/** How many waiters of a queue are searched at most for one whose arrival was noted. */
 const MOST_SEARCHED = 1_000;
 
 /** The work of a service. */

@@ -12,18 +12,19 @@ export interface ClientIdentity {
   readonly version: string;
 }
 
-/** How often the record is written, and how long it is kept without a rewrite, in milliseconds. */
+/** How often the record is written, and how long it is kept without being rewritten, in milliseconds. */
 const HEARTBEAT = 10_000;
 const LIFETIME = 3 * HEARTBEAT;
 /** How often the present holds and waits are checked. */
 const CHECK_INTERVAL = 1_000;
 /**
- * The extra pause per hold and wait, in milliseconds. Checking 100,000 takes a few milliseconds, so a very busy service
- * checks less often.
+ * What each hold and wait adds to the pause between two checks, in milliseconds. Checking 100,000 of them takes a few
+ * milliseconds, so a very busy service checks less often.
  */
 const INTERVAL_FOR_EACH = 0.1;
 /**
- * The record is written early when it misses a hold or wait that has lasted for a second, but not more often than this.
+ * A record that lacks a hold or wait that has lasted for a second is rewritten early, but not within this time after it
+ * was last written, in milliseconds.
  */
 const SHORTEST_PAUSE = 2_000;
 

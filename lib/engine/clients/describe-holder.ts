@@ -18,7 +18,7 @@ export interface HolderClient {
   readonly heldFor?: number;
 }
 
-/** The part of a record that concerns one owner of its client. */
+/** What a client's record says about one of the client's owners. */
 export function holderIn(record: ClientRecord, owner: string): HolderClient {
   const { clientId, application, host, pid, version, holds } = record;
   const { group = '', method = '', heldFor } = holds.find((hold) => hold.owner === owner) ?? {};
@@ -64,5 +64,5 @@ export function withoutRecord(owner: string): string {
 export function withoutRecordBecause(owner: string): string {
   return isRedisson(owner)
     ? REDISSON
-    : `${OURS}: its process has ended, has held nothing for a second yet, or uses a quorum`;
+    : `${OURS}: its process has ended, has not held anything for a second yet, or uses a quorum`;
 }

@@ -5,7 +5,7 @@ import type { HeldLock } from '../lease/held-lock.js';
 import type { ClientIdentity } from './client-record-writer.js';
 import { describeHolder, type HolderClient, holderIn, withoutRecord, withoutRecordBecause } from './describe-holder.js';
 
-/** How many milliseconds a record stays fresh; less when it does not mention the lock in question. */
+/** How many milliseconds a record stays fresh. The time is shorter if the record does not mention the lock. */
 const FRESH = 10_000;
 const FRESH_WITHOUT_LOCK = 1_000;
 /** Waits shorter than this are not worth reading a record, in milliseconds. */
@@ -42,7 +42,7 @@ export class HolderLookup {
     return { clientId, ...identity, group, method, heldFor: Math.round(runtime.monotonic() - since) };
   }
 
-  /** Reads the record of this owner's client soon, because a caller begins to wait for the owner. */
+  /** Makes sure that the record of this owner's client is read soon, because a caller begins to wait for the owner. */
   expect(owner: string): void {
     if (this.settings.backend.directory === undefined || this.closed) return;
     if (this.expected.size === 0) this.settings.runtime.timer(SHORT_WAIT, () => this.readExpected());

@@ -11,7 +11,10 @@ interface Walk<Element> {
 
 const NO_WALKS: readonly never[] = [];
 
-/** Elements in the order of their arrival. Each can be removed in constant time, and is not kept alive after that. */
+/**
+ * Elements in the order of their arrival. Each can be removed in constant time. The queue does not keep a removed
+ * element in memory.
+ */
 export class LinkedQueue<Element extends Linked<Element>> {
   first: Element | undefined = undefined;
   last: Element | undefined = undefined;

@@ -6,12 +6,12 @@ import type { NestedWait } from './nested-wait.js';
 const LIFETIME = 10_000;
 /**
  * After an answer that took longer than this, in milliseconds, the backend is asked again. The smallest of several
- * offsets is the closest.
+ * offsets is the most accurate.
  */
 const QUICK = 20;
 const MOST_TRIES = 3;
 
-/** Dates waits by the backend's time, which all processes share. */
+/** Gives waits a date by the backend's time, which all processes share. */
 export class BackendTime {
   /** How far the backend's time is ahead of the monotonic clock, in milliseconds. */
   private offset = 0;

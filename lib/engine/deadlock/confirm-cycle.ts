@@ -3,16 +3,16 @@ import type { WaitBackend } from '../../backends/wait-backend.js';
 import { readAgain } from './find-cycle.js';
 import type { FoundWait } from './journal-record.js';
 
-/** When every wait that continues has been written again, in milliseconds. */
+/** After this many milliseconds, every wait that continues has been written again. */
 const FIRST_CHECK = 400;
 /**
- * How long to wait for processes that are late: the time between two checks in milliseconds, and the number of checks.
+ * How long to wait for slow processes: the time between two checks in milliseconds, and the number of checks.
  */
 const NEXT_CHECK = 200;
 const MOST_CHECKS = 8;
 /**
- * A cycle is left alone when one of its waits times out within this time, in milliseconds: otherwise two callers would
- * be refused although one is enough. A wait that has timed out may still be in the journal.
+ * A cycle in which a wait times out within this time, in milliseconds, is left alone, because otherwise two callers
+ * would be refused although one is enough. A wait that has timed out may still be in the journal.
  */
 const SOON = 250;
 

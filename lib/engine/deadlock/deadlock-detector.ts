@@ -13,21 +13,21 @@ import { NestedWait, type WaitingPlace } from './nested-wait.js';
 import { WaitJournal } from './wait-journal.js';
 
 /**
- * A wait of this length, in milliseconds, may be part of a deadlock. Locks of its caller are not handed off any more:
- * see HandOffBudget.
+ * A wait of this length, in milliseconds, may be part of a deadlock. Locks of its caller are no longer handed off: see
+ * HandOffBudget.
  */
 const LONG = 1_000;
 /** How often long waits are written to the journal and followed, in milliseconds. */
-const BEAT = 250;
+const HEARTBEAT = 250;
 /** A wait that has lasted this long, in milliseconds, is followed only at every fourth heartbeat. */
 const OLD = 3_000;
-/** The most waits that take part, the oldest first: each costs a command or two per heartbeat. */
+/** How many waits take part at most, the oldest first. Each costs a command or two per heartbeat. */
 const MOST_WAITS = 500;
 /** The most holders of one lock that are written to the journal. */
 const MOST_HOLDERS = 100;
-/** After this many heartbeats in a row without a usable answer, the log warns that deadlocks are not found. */
+/** After this many heartbeats in a row without a usable answer, the log warns that deadlocks cannot be detected. */
 const MOST_FAILURES = 4;
-/** Below this many waits, ended waits are removed only at the heartbeat. */
+/** While there are fewer waits than this, ended ones are removed only at the heartbeat. */
 const FIRST_SWEEP = 64;
 
 /**
@@ -56,7 +56,7 @@ export class DeadlockDetector {
   private closed = false;
 
   /**
-   * @param backend undefined: deadlocks are not found
+   * @param backend undefined: no deadlocks are detected
    * @param identify finds the client of an owner, for the error
    * @param warn writes to the log
    */
@@ -99,18 +99,18 @@ export class DeadlockDetector {
     const now = runtime.monotonic();
     const long = waits.slice(0, MOST_WAITS).filter(({ since }) => now - since >= LONG);
     const isNeeded = long.length > 0 || !journal?.isEmpty;
-    if (isNeeded) this.timer = runtime.timer(BEAT, this.tick, long.length > 0 ? 'keep-alive' : undefined);
+    if (isNeeded) this.timer = runtime.timer(HEARTBEAT, this.tick, long.length > 0 ? 'keep-alive' : undefined);
     else if (waits.length > 0) this.timer = runtime.timer(waits[0].since + LONG - now, this.tick);
     if (!isNeeded || this.beating) return;
     this.beating = true;
-    this.beat(long)
+    this.heartbeat(long)
       .catch((error) => this.failed(error))
       .finally(() => {
         this.beating = false;
       });
   };
 
-  private async beat(long: readonly NestedWait[]): Promise<void> {
+  private async heartbeat(long: readonly NestedWait[]): Promise<void> {
     await this.time?.date(long);
     await this.findHolders(long);
     const going = long.filter(({ continues }) => continues);
@@ -188,15 +188,15 @@ export class DeadlockDetector {
   }
 
   /**
-   * Logs repeated failures. The next heartbeat tries again. A Redis without memory refuses writes to the journal even
-   * while it renews locks.
+   * Logs repeated failures. The next heartbeat tries again. A Redis that is out of memory refuses writes to the
+   * journal, although it still renews locks.
    */
   private failed({ kind, message }: BackendError): void {
     this.failures++;
     const lasts = kind === 'denied' || this.failures >= MOST_FAILURES;
     if (!lasts || this.warned) return;
     this.warned = true;
-    this.warn(`Deadlocks are not found: ${message}`);
+    this.warn(`Deadlocks cannot be detected: ${message}`);
   }
 
   /** Forgets waits that have ended. */

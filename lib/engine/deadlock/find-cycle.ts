@@ -7,7 +7,7 @@ const MOST_STEPS = 16;
 const MOST_HOLDERS = 1_000;
 
 /** An owner, and the chain of waits that leads to it. */
-interface Way {
+interface Path {
   readonly holder: string;
   readonly waits: readonly FoundWait[];
 }
@@ -50,13 +50,13 @@ export async function findCycle(
 ): Promise<readonly FoundWait[] | undefined> {
   const { holders } = start.record;
   const seen = new Set(holders);
-  let ways: readonly Way[] = holders.map((holder) => ({ holder, waits: [] }));
-  for (let step = 0; step < MOST_STEPS && ways.length > 0; step++) {
-    const found = await Promise.all(ways.map(({ holder }) => reader.waitsOf(holder)));
-    const next: Way[] = [];
+  let paths: readonly Path[] = holders.map((holder) => ({ holder, waits: [] }));
+  for (let step = 0; step < MOST_STEPS && paths.length > 0; step++) {
+    const found = await Promise.all(paths.map(({ holder }) => reader.waitsOf(holder)));
+    const next: Path[] = [];
     for (const [index, waitsOfHolder] of found.entries()) {
       for (const wait of waitsOfHolder) {
-        const waits = [...ways[index].waits, wait];
+        const waits = [...paths[index].waits, wait];
         if (wait.id === start.id) return waits;
         if (!isBefore(wait, start)) continue;
         for (const holder of wait.record.holders) {
@@ -66,7 +66,7 @@ export async function findCycle(
         }
       }
     }
-    ways = next.slice(0, MOST_HOLDERS);
+    paths = next.slice(0, MOST_HOLDERS);
   }
   return undefined;
 }

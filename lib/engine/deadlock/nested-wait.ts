@@ -11,7 +11,10 @@ export interface WaitingPlace {
   dismiss(waiter: LockWaiter, error: Error): void;
 }
 
-/** Ids of gates at which a caller has waited for long. Waiters know the callers inside such a gate by this id. */
+/**
+ * Ids of gates at which a caller has waited for long. In the journal, the callers inside such a gate are known by its
+ * id.
+ */
 const gateIds = new WeakMap<EnteredGate, string>();
 const GATE = '/gate/';
 let gateCount = 0;

@@ -16,7 +16,7 @@ export class WaitJournal {
   }
 
   /**
-   * Removes waits that have just ended. Until then, other callers could be refused because of them. If the removal
+   * Removes waits that have just ended, because other callers could still be refused because of them. If the removal
    * fails or is overtaken, the next {@link write} repeats it.
    */
   remove(ids: ReadonlySet<string>): void {
@@ -43,7 +43,7 @@ export class WaitJournal {
     try {
       await this.backend.write(changes, LIFETIME);
     } catch (error) {
-      this.written = merged(before, this.written); // ended waits may still be stored
+      this.written = merged(before, this.written); // the backend may still store ended waits
       throw error;
     }
   }

@@ -54,7 +54,7 @@ class Adoption {
   readonly from: string;
   private readonly to: string;
   private readonly calledAt: number;
-  /** One of the requests may have transferred the lock, or may do so until {@link lateCopiesUntil}. */
+  /** One of the requests may have transferred the lock, or may still do so until {@link lateCopiesUntil}. */
   private inDoubt = false;
   private lateCopiesUntil: number | undefined;
 
@@ -128,15 +128,16 @@ class Adoption {
     if (failure.kind !== 'unavailable') return permanentError({ name, terms }, backend, failure);
     if (shutdown.isClosing) return shutdownError(this.what, name);
     const isOver = runtime.monotonic() - this.calledAt >= terms.outageTimeout;
-    // An owner that the backend has released again is not sent once more.
+    // An owner id that the backend has released must not be sent again.
     return isOver || failure.spent ? unavailableError({ name, terms }, backend, failure) : undefined;
   }
 
   private refusal(holder: string | undefined): LockError {
     const { name } = this;
-    if (holder === undefined) return this.lost('it is free: its time was over, or it was adopted and released before');
+    if (holder === undefined)
+      return this.lost('it is free, because its time is over, or it was already adopted and released');
     return new LockNotOwnedError(
-      `The lock '${name}' cannot be adopted: ${holder} holds it. Its ticket was used before, or its time was over`,
+      `The lock '${name}' cannot be adopted: ${holder} holds it. Its ticket was used before, or its time is over`,
       name,
     );
   }

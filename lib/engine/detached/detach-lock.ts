@@ -72,10 +72,10 @@ export function detachable({ backend }: EngineContext, name: string, locks: read
 }
 
 /**
- * Transfers a lock to the owner of a new ticket (docs/decisions/detached-locks.md). If there is no answer, the same transfer is requested again, until the
- * lease has ended.
+ * Transfers a lock to the owner of a new ticket (docs/decisions/detached-locks.md). Without an answer, it requests the
+ * same transfer again, until the lease has ended.
  *
- * @throws LockLostError when the lock is gone, or the backend has not confirmed the transfer; then both owners are
+ * @throws LockLostError when the lock is gone, or when the backend has not confirmed the transfer. Both owners are then
  *   released in the background
  */
 export async function detachLock(
@@ -97,7 +97,7 @@ export async function detachLock(
   } catch (error) {
     transfer.undo();
     const { message } = error as BackendError;
-    throw new LockLostError(`The lock '${name}' was lost when it was to be detached: ${message}`, name, {
+    throw new LockLostError(`The lock '${name}' was lost while it was being detached: ${message}`, name, {
       cause: error,
     });
   } finally {
@@ -106,7 +106,7 @@ export async function detachLock(
 }
 
 class TicketTransfer {
-  /** Copies of the requests may be executed until this time of the backend's clock. */
+  /** Copies of the requests may be executed until the backend's clock shows this time. */
   private lateCopiesUntil: number | undefined;
 
   constructor(
@@ -126,7 +126,7 @@ class TicketTransfer {
       const reply = await this.ask();
       if (!(reply instanceof BackendError)) return reply;
       const left = this.timeLeft;
-      // An owner that the backend has released again is not sent once more.
+      // An owner id that the backend has released must not be sent again.
       if (reply.kind !== 'unavailable' || reply.spent || left <= 0) throw withReason(context.backend, reply);
       await pause.sleep(Math.min(left, backOff.next()));
     }

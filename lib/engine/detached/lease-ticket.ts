@@ -16,13 +16,13 @@ export interface LeaseTicket {
 
 /** How every ticket begins. The number is the version of the format. */
 const PREFIX = 'lock-ticket-1.';
-/** The longest key takes four characters per byte in JSON, and base64 makes a third more of it. */
+/** The longest key takes four characters per byte in JSON, and base64 adds a third. */
 const LONGEST = 10_000;
 const SECRET = /^[0-9a-f]{32}$/;
 const CLIENT_ID = /^[^:{}\s]{1,150}$/;
 
 export function newSecret(runtime: Runtime): string {
-  // Two ids, because an id has six bits less than its digits.
+  // Two ids, because six bits of an id's digits are not random.
   return createHash('sha256').update(runtime.uuid()).update(runtime.uuid()).digest('hex').slice(0, 32);
 }
 
@@ -31,10 +31,10 @@ export function writeTicket({ key, type, clientId, secret }: LeaseTicket): strin
 }
 
 /**
- * Reads what a caller gives as a ticket. It may come from anywhere, and is never part of a message, because it is a
+ * Reads what a caller passes as a ticket. It may come from anywhere. No message quotes it, because a ticket is a
  * secret.
  *
- * @throws LockError for anything else than a ticket, LockConfigurationError for the ticket of a service with another
+ * @throws LockError for anything but a ticket, LockConfigurationError for the ticket of a service with another
  *   `keyPrefix`
  */
 export function readTicket(text: unknown, keyPrefix: string): LeaseTicket {

@@ -14,7 +14,10 @@ const TIMED: readonly LockEventName[] = ['acquired', 'released', 'detached'];
  * a listener is logged, too.
  */
 export class EventHub {
-  /** Somebody listens to wait or hold times. A field rather than a method, because each acquisition reads it. */
+  /**
+   * Somebody listens to an event with a wait or hold time. A field rather than a method, because each acquisition reads
+   * it.
+   */
   timed = false;
   /** Somebody listens to failed acquisitions. */
   failures = false;
@@ -40,8 +43,8 @@ export class EventHub {
     };
   }
 
-  /** Whether anybody listens, so that the event has to be created. */
-  hears(event: LockEventName): boolean {
+  /** Whether anybody listens to the event, so that it has to be created. */
+  hasListener(event: LockEventName): boolean {
     return this.hasListeners(event) || this.channels[event]?.hasSubscribers === true;
   }
 

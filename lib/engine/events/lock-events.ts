@@ -8,7 +8,8 @@ export interface LockEvent {
   readonly type: HeldType | 'semaphore';
   /**
    * The purpose of the acquisition: the decorator's template, `Class.method` if its key is a function, or the option
-   * `group`; `''`: none was given. Unlike the name, it is the same for all calls, and so suits a metric's label.
+   * `group`; `''`: none was given. Unlike the name, it is the same for all calls, so it is suitable as a metric's
+   * label.
    */
   readonly group: string;
   /** `Class.method` of a decorated method; `''` for other callers. */
@@ -23,17 +24,17 @@ export interface OwnerEvent extends LockEvent {
 /** How an acquisition ended. @publicApi */
 export type AcquireOutcome =
   | 'acquired'
-  /** A single flight: the caller got the result of another one's run. */
+  /** A single flight: the caller got the result of another caller's run. */
   | 'shared'
   /** The lock was still held by others when `waitTime` was over. */
   | 'busy'
   /** As `busy`, but the decorator's `onBusy` answered instead of throwing an error. */
   | 'skipped'
-  /** By the caller's signal, or by shutdown. */
+  /** The wait was ended by the caller's signal or by shutdown. */
   | 'aborted'
   | 'unavailable'
   | 'deadlock'
-  /** The lock was lost that the caller wanted to re-enter. */
+  /** The lock that the caller wanted to re-enter was lost. */
   | 'lost'
   /**
    * An invalid name, or a reader that asks for the write lock. A bad option emits no event, because nothing was tried.
@@ -43,17 +44,18 @@ export type AcquireOutcome =
 /** The events of `LockService.on`, with the arguments of their listeners. Times are in milliseconds. @publicApi */
 export interface LockEvents {
   /**
-   * `waited` is 0 if there was no listener when the acquisition started. `ticketOwner`, the owner in the backend until
-   * then, is set if the lock was detached, and this process has adopted it.
+   * `waited` is 0 if there was no listener when the acquisition started. `ticketOwner` is set if this process has
+   * adopted a detached lock. It was the lock's owner in the backend until then.
    */
   acquired: OwnerEvent & { readonly fencingToken: number; readonly waited: number; readonly ticketOwner?: string };
   /**
-   * A caller of a single flight got the result of another one's run. `owner` is the run's, `waited` as for `acquired`.
+   * A caller of a single flight got the result of another caller's run. `owner` is the owner of that run, and `waited`
+   * is as for `acquired`.
    */
   shared: OwnerEvent & { readonly shared: true; readonly waited: number };
   /**
    * `held` is undefined if there was no listener when the lock was acquired. `confirmed` is false when Redis has not
-   * answered the release: nobody waits for it with `release: 'background'`, or there was no answer.
+   * answered the release: with `release: 'background'`, which does not wait for the answer, or when there was none.
    */
   released: OwnerEvent & { readonly held: number | undefined; readonly confirmed: boolean };
   /**

@@ -28,7 +28,7 @@ export class HarmlessLogger implements LockLogger {
 /**
  * Calls user code, which may throw.
  *
- * @param failed receives the error, also when the call returns a promise that is rejected later
+ * @param failed receives the error, even if the call returns a promise that is rejected later
  */
 export function harmless(call: () => unknown, failed: (error: unknown) => void = () => {}): void {
   try {
@@ -53,8 +53,8 @@ const WINDOW = 1_000;
 const LINES = 20;
 
 /**
- * Writes at most 20 lines a second, and reports how many were left out. This keeps the log readable during an outage
- * under ten thousand locks.
+ * Writes at most 20 lines a second, and reports how many were left out. This keeps the log readable when ten thousand
+ * locks meet an outage.
  */
 export class RateLimitedLogger implements LockLogger {
   private written = 0;

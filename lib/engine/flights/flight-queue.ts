@@ -18,24 +18,26 @@ import { TurnToAsk } from '../waiting/turn-to-ask.js';
 import { Waiter } from '../waiting/waiter.js';
 import type { FlightTerms } from './flight-terms.js';
 
-/** The result of somebody else's run, as text. */
+/** The result of another caller's run, as text. */
 export interface SharedResult {
   readonly value: string;
   /** The owner of the run. */
   readonly run: string;
 }
 
-/** A caller of a single flight: it gets the lock, to run, or the result of another run. */
+/** A caller of a single flight. It gets either the lock, in order to run the body, or the result of another run. */
 export class FlightWaiter extends Waiter<HeldLock | SharedResult> {
   declare readonly terms: FlightTerms;
 
-  /** The reading of its first busy answer: it may have results that end later. */
+  /**
+   * The reading of the token clock in its first busy answer. The caller may have the result of a run that ended later.
+   */
   begin: number | undefined;
-  /** A request was sent after it had arrived, so that what the answer says holds for this caller, too. */
+  /** A request was sent after the caller had arrived, so the answer applies to this caller, too. */
   asked = false;
   /**
-   * Whether it joins the run of this process: `unknown` until the backend has said that the run was not forgotten
-   * before this caller arrived.
+   * Whether it joins the run of this process. It is `unknown` until the backend has confirmed that results were not
+   * forgotten between the beginning of the run and this caller's arrival.
    */
   joins: 'yes' | 'no' | 'unknown' = 'no';
 
@@ -48,24 +50,25 @@ export class FlightWaiter extends Waiter<HeldLock | SharedResult> {
 interface Run {
   readonly held: HeldLock;
   readonly terms: FlightTerms;
-  /** How its body ended; undefined: it has not. */
+  /** How its body ended; undefined: it has not ended. */
   outcome: { readonly value: string } | { readonly error: unknown } | undefined;
 }
 
 /**
  * One single flight in one process: its waiting callers, and the run of this process, if there is one.
  *
- * 1. `running`: a run of this process holds the lock. Callers join it. The backend is asked once for all callers of a
- *    tick whether results were forgotten since the run began: they then do not join, and wait for the next run.
+ * 1. `running`: a run of this process holds the lock. Callers join it. Once for all callers of a tick, the backend is
+ *    asked whether results were forgotten since the run began. If so, these callers do not join, and wait for the next
+ *    run.
  * 2. `departing`: the run has ended, and its release is unanswered. Nobody asks.
- * 3. `asking`: a request of one caller is under way. It brings a result, the lock, or a busy answer, whose reading
- *    becomes the begin of all callers that had arrived when it was sent.
- * 4. `resting`: somebody else holds the lock. A release wakes this process, which then asks for its first caller;
- *    everybody who may have the result gets it, and the others ask again. A caller that arrives asks at once, since it
- *    has to know its begin.
+ * 3. `asking`: a request of one caller is under way. The answer is a result, the lock, or `busy`. The clock reading of
+ *    a busy answer becomes the `begin` of all callers that had arrived when the request was sent.
+ * 4. `resting`: somebody else holds the lock. A release wakes this process, which then asks for its first caller. All
+ *    callers that may have the result get it, and the others ask again. A caller that arrives asks at once, because it
+ *    needs its `begin`.
  *
- * The lock is never handed off: a result wakes everybody at once. A run that loses its lock is no longer the run of
- * this process, and callers that had joined it ask again.
+ * The lock is never handed off, because a result wakes all callers at once. A run that loses its lock is no longer the
+ * run of this process, and callers that had joined it ask again.
  */
 export class FlightQueue implements LockKeeper {
   readonly type = 'flight';
@@ -165,7 +168,7 @@ export class FlightQueue implements LockKeeper {
   }
 
   private get flights(): FlightBackend {
-    return this.context.backend.flights as FlightBackend; // callers without it were refused
+    return this.context.backend.flights as FlightBackend; // callers were refused if the backend has none
   }
 
   // ── Asking the backend ─────────────────────────────────────────────────────────────────────────────────────────────
@@ -229,7 +232,7 @@ export class FlightQueue implements LockKeeper {
     this.serveNext();
   }
 
-  /** Gives a result to everybody who may have it. */
+  /** Gives a result to all callers that may have it. */
   private share(waiter: FlightWaiter, reply: FlightBusy, present: readonly FlightWaiter[]): void {
     const { reading, result } = reply;
     if (result === undefined) return;
@@ -266,7 +269,10 @@ export class FlightQueue implements LockKeeper {
 
   // ── The run of this process ────────────────────────────────────────────────────────────────────────────────────────
 
-  /** Asks for all callers that have come since whether results were forgotten, because they then must not join. */
+  /**
+   * Asks the backend, for all callers that have arrived since the last time, whether results were forgotten. If so,
+   * they must not join.
+   */
   private verifyJoins(): void {
     const { run, verifying } = this;
     const isNew = ({ joins }: FlightWaiter) => joins === 'unknown';
@@ -288,8 +294,8 @@ export class FlightQueue implements LockKeeper {
     );
   }
 
-  /** The body has ended, well or not. Nobody joins the run any more. */
-  landed(held: HeldLock, outcome: NonNullable<Run['outcome']>): void {
+  /** Called when the body has returned or thrown. From now on, nobody joins the run. */
+  bodyEnded(held: HeldLock, outcome: NonNullable<Run['outcome']>): void {
     if (this.run?.held === held) this.run.outcome = outcome;
   }
 
@@ -318,13 +324,13 @@ export class FlightQueue implements LockKeeper {
   private depart({ held, terms, outcome }: Run): Promise<ReleaseOutcome> {
     const { context } = this;
     const { clock, events, backgroundReleases } = context;
-    // Past the deadline the lock is lost by this process's clock, and nothing is stored.
+    // After the deadline, the lock counts as lost by this process's clock, and nothing is stored.
     const isHeld = clock.age(held.confirmed) < validity(held.validFor);
     if (outcome === undefined || !('value' in outcome) || !isHeld) return this.releaseWithout(held);
     const { value } = outcome;
     const size = Buffer.byteLength(value);
     if (size > terms.maxSize) {
-      const advice = 'callers of other processes run for themselves. Return less, or raise maxSize';
+      const advice = 'callers of other processes run the body themselves. Return less, or raise maxSize';
       events.logger.warn(
         `The result of the single flight '${this.name}' has ${size} bytes, more than maxSize (${terms.maxSize}), and is not stored: ${advice}`,
       );

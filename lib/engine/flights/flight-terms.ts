@@ -5,20 +5,21 @@ import { type FlightSerializer, JSON_TEXT } from './serialize-result.js';
 
 /** In bytes. */
 const DEFAULT_MAX_SIZE = 1024 * 1024;
-/** In bytes: what Redis takes for one value. */
+/** In bytes: the largest value that Redis accepts. */
 const LARGEST_MAX_SIZE = 512 * 1024 * 1024;
 
 /** Options of a single flight. @publicApi */
 export interface FlightOptions extends Omit<LockOptions, 'type' | 'release'> {
   /**
-   * For how long callers get a result that is there already, up to 10 years. A caller gets a result that ended at most
-   * this long ago, and never one that its own run has kept for less. Default 0: only callers that asked while it was
-   * computed get it.
+   * How long a finished result is given to later callers, up to 10 years. A caller gets a result whose run ended at
+   * most this long ago, and no longer ago than the `keepFor` of that run. Default 0: only callers that asked while the
+   * result was being computed get it.
    */
   readonly keepFor?: Duration;
   /**
-   * The size of the largest result that is stored, in bytes, up to 512 MiB. A larger one goes to the callers of the
-   * process that has computed it, with a warning; others run for themselves, one after the other. Default 1 MiB.
+   * The size of the largest result that is stored, in bytes, up to 512 MiB. A larger one is given only to callers of
+   * the process that computed it, with a warning. Callers of other processes run the body themselves, one after
+   * another. Default 1 MiB.
    */
   readonly maxSize?: number;
 }
@@ -38,7 +39,7 @@ const OWN_OPTIONS = ['keepFor', 'maxSize', 'serialize', 'deserialize'];
  * Checks the options of a single flight.
  *
  * @param what the name of the call in errors
- * @param toTerms checks those that it has in common with locks
+ * @param toTerms checks the options that single flights have in common with locks
  * @throws LockConfigurationError naming the invalid option
  */
 export function toFlightTerms(
@@ -51,7 +52,8 @@ export function toFlightTerms(
     options = {};
   }
   if ('type' in options) refuse(what, "there is no option 'type': a single flight has no lock types");
-  if ('release' in options) refuse(what, "there is no option 'release': the result is there when the release is");
+  if ('release' in options)
+    refuse(what, "there is no option 'release', because other callers get the result only with the release");
   const { keepFor = 0, maxSize = DEFAULT_MAX_SIZE, serialize, deserialize } = options;
   const others = Object.entries(options).filter(([option]) => !OWN_OPTIONS.includes(option));
   if (!Number.isSafeInteger(maxSize) || maxSize < 0 || maxSize > LARGEST_MAX_SIZE)

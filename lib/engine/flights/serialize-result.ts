@@ -1,8 +1,9 @@
 import { LockConfigurationError } from '../errors.js';
 
 /**
- * What comes out of JSON as it went in: strings, finite numbers, booleans, `null`, lists, and objects of these without
- * methods. `T` is a JSON type if it extends `Json<T>`; a `Date`, a `Map` or a property that may be `undefined` does not.
+ * Values that are the same after JSON as before: strings, finite numbers, booleans, `null`, arrays, and objects of
+ * these without methods. `T` is a JSON type if it extends `Json<T>`; a `Date`, a `Map` or a property that may be
+ * `undefined` does not.
  *
  * @publicApi
  */
@@ -13,18 +14,21 @@ export type Json<T> = T extends string | number | boolean | null
     : { [K in keyof T]: Json<T[K]> };
 
 /**
- * What a single flight returns without a serializer: `T` if that is a JSON type or nothing at all, else `never`.
+ * The result type of a single flight without a serializer: `T` if it is a JSON type or `void`, and `never` otherwise.
  *
  * @publicApi
  */
 // biome-ignore lint/suspicious/noConfusingVoidType: a body may return nothing
 export type JsonResult<T> = [T] extends [void] ? T : T extends Json<T> ? T : never;
 
-/** How results that are not JSON travel. Give both functions. @publicApi */
+/** Converts results that are not JSON to text and back. Both functions are required. @publicApi */
 export interface FlightSerializer<T> {
-  /** Makes a text of the result. */
+  /** Converts a result to text. */
   readonly serialize: (result: T) => string;
-  /** Makes a result of the text. It gets what `serialize` returned, here or in another process, or another version. */
+  /**
+   * Converts the text to a result. The text was returned by `serialize` in this process, in another one, or in another
+   * version of the application.
+   */
   readonly deserialize: (text: string) => T;
 }
 
@@ -34,10 +38,10 @@ export const JSON_TEXT: FlightSerializer<unknown> = {
   deserialize: (text) => (text === '' ? undefined : JSON.parse(text)),
 };
 
-/** The text of a result, as all callers get it. @throws LockConfigurationError */
+/** Converts a result to the text that is shared with all callers. @throws LockConfigurationError */
 export function textOf(result: unknown, serializer: FlightSerializer<unknown>, name: string): string {
   if (serializer === JSON_TEXT) {
-    const problem = result === undefined ? undefined : changesOnTheWay(result, 'result', new Set());
+    const problem = result === undefined ? undefined : whatJsonWouldChange(result, 'result', new Set());
     if (problem !== undefined)
       throw new LockConfigurationError(
         `The result of the single flight '${name}' is not JSON: ${problem}. Return plain data, or give serialize and deserialize`,
@@ -59,15 +63,15 @@ export function resultOf(text: string, serializer: FlightSerializer<unknown>, na
     return serializer.deserialize(text);
   } catch (cause) {
     const advice =
-      'It may come from another version of this application, or from somebody else: forgetResult() deletes it';
+      'It may come from another version of this application, or from somebody else. forgetResult() deletes it';
     throw new LockConfigurationError(`The result of the single flight '${name}' could not be read. ${advice}`, {
       cause,
     });
   }
 }
 
-/** What JSON would change, and where; undefined: nothing. */
-function changesOnTheWay(value: unknown, path: string, around: Set<object>): string | undefined {
+/** What JSON would change, and where; undefined if nothing. */
+function whatJsonWouldChange(value: unknown, path: string, around: Set<object>): string | undefined {
   if (value === null || typeof value === 'string' || typeof value === 'boolean') return undefined;
   if (typeof value === 'number') return Number.isFinite(value) ? undefined : `${path} is ${value}`;
   if (typeof value !== 'object')
@@ -80,7 +84,7 @@ function changesOnTheWay(value: unknown, path: string, around: Set<object>): str
   around.add(value);
   const entries = isList ? Array.from(value, (item, i) => [`[${i}]`, item] as const) : namedEntries(value);
   for (const [name, item] of entries) {
-    const problem = changesOnTheWay(item, `${path}${name}`, around);
+    const problem = whatJsonWouldChange(item, `${path}${name}`, around);
     if (problem !== undefined) return problem;
   }
   around.delete(value);

@@ -74,7 +74,7 @@ function announceShared(
   { run: owner }: SharedResult,
   started: number | undefined,
 ): void {
-  if (!events.hears('shared')) return;
+  if (!events.hasListener('shared')) return;
   const waited = started === undefined ? 0 : runtime.monotonic() - started;
   events.emit('shared', { name, type: 'flight', group, method, owner, shared: true, waited });
 }
@@ -91,10 +91,10 @@ function run(
   return holdWhile(context, lease, async () => {
     try {
       const value = textOf(await body(lease), terms.serializer, lease.name);
-      queue.landed(held, { value });
+      queue.bodyEnded(held, { value });
       return value;
     } catch (error) {
-      queue.landed(held, { error });
+      queue.bodyEnded(held, { error });
       throw error;
     }
   });

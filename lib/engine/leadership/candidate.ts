@@ -14,7 +14,7 @@ import type { Leadership, LeadOptions } from './leadership.js';
 /** The first pause before this process stands for election again, and the longest one, in milliseconds. */
 const FIRST_PAUSE = 1_000;
 const LONGEST_PAUSE = 30_000;
-/** A body that runs for longer after its signal was aborted is warned of, in milliseconds. */
+/** The log warns of a body that still runs this many milliseconds after its signal was aborted. */
 const PATIENCE = 10_000;
 
 const OPTION_NAMES: readonly string[] = ['onElected', 'onRevoked', 'group'] satisfies (keyof LeadOptions)[];
@@ -41,8 +41,8 @@ interface Term {
 }
 
 /**
- * Stands for election again and again: waits for the lock, runs the body, gives the lock back, and pauses. No error
- * ends the loop, only {@link stop}. The next election begins when the last body has settled.
+ * Stands for election again and again: it waits for the lock, runs the body, gives the lock back, and pauses. Only
+ * {@link stop} ends this loop, and no error does. The next election begins when the last body has settled.
  */
 export class Candidate implements Leadership {
   private term: Term | undefined;
@@ -103,7 +103,7 @@ export class Candidate implements Leadership {
     try {
       lease = await this.acquire(this.standing.signal);
     } catch (error) {
-      if (this.stopping === undefined) this.report('could not stand for election, and tries again', error);
+      if (this.stopping === undefined) this.report('could not stand for election, and will try again', error);
       return;
     }
     const term: Term = { lease, elected: false };
@@ -126,7 +126,7 @@ export class Candidate implements Leadership {
     if (this.stopping !== undefined) return;
     const { lease } = term;
     term.elected = true;
-    this.context.events.logger.log?.(`Leads '${this.name}', with the fencing token ${lease.fencingToken}`);
+    this.context.events.logger.log?.(`Now leads '${this.name}' with the fencing token ${lease.fencingToken}`);
     await this.options.onElected(lease);
   }
 
@@ -137,7 +137,7 @@ export class Candidate implements Leadership {
     const onAbort = () => {
       timer = runtime.timer(PATIENCE, () =>
         events.logger.warn(
-          `The leader of '${this.name}' still runs ${PATIENCE / 1_000} s after its signal was aborted. This process does not stand for election again before it has ended. Let onElected watch lease.signal`,
+          `The leader of '${this.name}' still runs ${PATIENCE / 1_000} s after its signal was aborted. This process does not stand for election again until it has ended. Let onElected return when lease.signal aborts`,
         ),
       );
     };
@@ -153,14 +153,14 @@ export class Candidate implements Leadership {
     if (loss !== undefined) logger.warn(`The leader of '${this.name}' was deposed: ${loss.message}`);
     const wasAsked = error === signal.reason || (error as Error | undefined)?.name === 'AbortError';
     if (error === loss || (signal.aborted && wasAsked)) return;
-    this.report('failed, and gives the lock up', error);
+    this.report('failed, and gives up the lock', error);
   }
 
   private async revoked(term: Term): Promise<void> {
     this.term = undefined;
     if (!term.elected) return;
     term.elected = false;
-    this.context.events.logger.log?.(`Does not lead '${this.name}' any more`);
+    this.context.events.logger.log?.(`No longer leads '${this.name}'`);
     try {
       await this.options.onRevoked?.();
     } catch (error) {
@@ -184,7 +184,9 @@ export class Candidate implements Leadership {
     work.candidates.delete(this);
   }
 
-  /** Stops waiting for the body. It may still run, so the lock is not released, but lapses with its lease. */
+  /**
+   * Stops waiting for the body. It may still be running, so the lock is not released and lapses when its lease ends.
+   */
   private async abandon(): Promise<void> {
     const { context, term } = this;
     if (term === undefined) return; // onRevoked takes long
@@ -210,7 +212,7 @@ export class Candidate implements Leadership {
   }
 }
 
-/** The terms of a process that stands by until the leader is gone, however long that takes. */
+/** The terms of a process that waits until the leader is gone, however long that takes. */
 export function standByTerms(terms: AcquisitionTerms): AcquisitionTerms {
   return { ...terms, waitTime: FOREVER, outageTimeout: FOREVER, onLost: 'throw', standsBy: true };
 }

@@ -4,8 +4,8 @@ import type { Lease } from '../lease/lease.js';
 export interface LeadOptions {
   /**
    * Called when this process was elected, in a scope of the lease. The leadership lasts as long as the returned promise:
-   * when it settles, this process resigns. `lease.signal` aborts when the leadership is to end: with LockLostError when
-   * the lock was lost, with LockAbortedError on `stop()` and on shutdown. Return soon after that.
+   * when it settles, this process resigns. `lease.signal` aborts when the leadership has to end: with LockLostError
+   * when the lock was lost, with LockAbortedError on `stop()` and on shutdown. Return soon after that.
    */
   onElected(lease: Lease): Promise<unknown>;
 
@@ -19,7 +19,7 @@ export interface LeadOptions {
   readonly group?: string;
 }
 
-/** The part of this process in an election that never ends. See `LockService.lead`. @publicApi */
+/** This process's part in an election that is repeated for ever. See `LockService.lead`. @publicApi */
 export interface Leadership extends AsyncDisposable {
   /** The name of the lock. */
   readonly name: string;

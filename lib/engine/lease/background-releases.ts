@@ -9,7 +9,7 @@ import type { Departing, UnsettledReleases } from './unsettled-releases.js';
 /** The longest pause between two releases, in milliseconds. */
 const LONGEST_PAUSE = 500;
 /**
- * After this time plus a commandTimeout, in milliseconds, no command is under way any more. A backend clock that was
+ * No command is under way for longer than this time plus a commandTimeout, in milliseconds. A backend clock that was
  * set back would report otherwise for as long as it lags.
  */
 const LONGEST_DOUBT = 60_000;
@@ -26,7 +26,7 @@ export function noteLoss(context: EngineContext, held: HeldLock): void {
 
 /** An owner that is not used any more, but may still be known to the backend. */
 export interface UnusedOwner extends OwnerRef {
-  /** Milliseconds after which its lease has ended. */
+  /** Milliseconds after which its lease has certainly ended. */
   readonly leaseTime: number;
   /** The backend's time after which its acquisition cannot be executed any more (see BackendError). */
   readonly validUntil?: number;
@@ -39,7 +39,7 @@ export interface UnusedOwner extends OwnerRef {
 /** The owner of a lock that is not held any more. */
 export function unusedOwner({ key, type, owner, leaseTime, lateCopiesUntil }: HeldLock): UnusedOwner {
   if (lateCopiesUntil === undefined) return { key, type, owner, leaseTime };
-  // A late copy of the acquisition that finds the lock busy would register as a waiter.
+  // A late copy of the acquisition registers the owner as a waiter if it finds the lock busy.
   return { key, type, owner, leaseTime, validUntil: lateCopiesUntil, waits: type === 'fair' || type === 'write' };
 }
 
@@ -51,8 +51,8 @@ class Work implements Departing {
   whenAnswered: readonly (() => void)[] | undefined;
 
   /**
-   * @param leaseEnd while there is no answer: when the lease has ended
-   * @param doubtEnd while the backend reports that a copy may still arrive: when this is no longer believed
+   * @param leaseEnd when the lease has ended, if there is no answer until then
+   * @param doubtEnd when the backend is no longer believed if it reports that a copy may still arrive
    */
   constructor(
     readonly unused: UnusedOwner,
@@ -118,7 +118,8 @@ export class BackgroundReleases {
   private async releaseOnce({ key, type, owner, waits, flight }: UnusedOwner): Promise<ReleaseReply> {
     if (flight !== undefined) await this.backend.flights?.release(flight);
     const reply = await this.backend.release({ key, type, owner });
-    // The lock first, then the waiter: the last repetition, when no copy can arrive any more, removes both.
+    // The lock is released before the waiter is removed. Once no copy can arrive any more, the last repetition removes
+    // both.
     if (waits) await this.backend.removeWaiter({ key, type, owner });
     return reply;
   }

@@ -11,8 +11,8 @@ export interface ClockChange {
 const NO_CHANGE: ClockChange = { timersLag: false, diverged: false };
 
 /**
- * Notices that the machine was suspended, or that its wall clock was changed. Timers notice neither, but leases end
- * meanwhile. The watchdog compares the clocks at each heartbeat.
+ * Notices that the machine was suspended, or that its wall clock was changed. Timers notice neither, although leases
+ * may end in the meantime. The watchdog compares the clocks at each heartbeat.
  */
 export class ClockJumps {
   /** When the clocks were compared last. */
@@ -22,7 +22,7 @@ export class ClockJumps {
 
   constructor(private readonly clock: LeaseClock) {}
 
-  /** Begins to compare, unless this has begun already. */
+  /** Begins to compare the clocks, unless it has begun already. */
   start(from: Moment): void {
     this.last ??= from;
   }
@@ -42,7 +42,10 @@ export class ClockJumps {
     return { timersLag: clock.timersLag(last), diverged };
   }
 
-  /** Whether the clocks have diverged after this moment. A command that was sent before proves nothing about the time since. */
+  /**
+   * Whether the clocks have diverged after this moment. A command that was sent earlier proves nothing about the time
+   * since.
+   */
   haveHappenedSince(moment: Moment): boolean {
     return moment.monotonic < this.seenAt;
   }

@@ -52,7 +52,7 @@ export function confirmLease(context: EngineContext, held: HeldLock, terms: Wait
   });
 }
 
-/** Settles when it is certain, for each of these locks, whether it is held; `undefined` if it is certain already. */
+/** Settles when it is certain for each of these locks whether it is held. `undefined` if that is already certain. */
 export function confirmLeases(context: EngineContext, locks: readonly HeldLock[]): Promise<unknown> | undefined {
   const unsure = locks.filter((lock) => context.watchdog.judge(lock) === 'unsure');
   if (unsure.length === 0) return undefined;

@@ -7,14 +7,14 @@ import type { HeldLock } from './held-lock.js';
 const MOST_CHECKS = 1_000;
 
 /**
- * Marks locks as lost after a forced release. If this process requested the release, it does so immediately. If another
- * process reports it, it asks the backend first, because anybody can send such a message.
+ * Marks locks as lost after a forced release: at once if this process requested the release. If another process reports
+ * it, the backend is asked first, because anybody can send such a message.
  */
 export class ForcedReleases {
   private subscription: Subscription | undefined;
   private closed = false;
   /**
-   * Locks that the backend is being asked about. The value is true if another message arrived in the meantime, so the
+   * Locks that the backend is being asked about. The value is true if another message has arrived since, so that the
    * answer may be outdated.
    */
   private readonly checks = new Map<HeldLock, boolean>();

@@ -18,7 +18,7 @@ export interface LockKeeper {
    * caller may continue at once.
    *
    * @param now the current moment, to save reading the clocks again
-   * @param listener for a caller that does not wait. It receives the outcome later if the result is `undefined`
+   * @param listener for a caller that does not wait; receives the outcome later if the result is `undefined`
    */
   giveBack(held: HeldLock, now?: Moment, listener?: ReleaseListener): GivenBack;
   /** Removes the lock from queues and renewals, and lets it lapse. */
@@ -40,7 +40,7 @@ export interface ReleaseListener {
   releaseSettled(outcome: ReleaseOutcome): void;
 }
 
-/** The terms of an acquisition that its lease keeps. */
+/** Those terms of an acquisition that its lease keeps. */
 export type LeaseTerms = Pick<AcquisitionTerms, 'onLost' | 'release' | 'group' | 'method'>;
 
 /** One lease's part in a held lock. */
@@ -49,7 +49,7 @@ export interface LockShare {
   lose(error: LockLostError): void;
 }
 
-/** Lets the owner of a write lock read, too. */
+/** Lets the owner of a write lock hold the read lock as well. */
 export interface ReadDowngrade {
   /** Grants the read lock; `undefined` if the write lock was given back meanwhile. */
   enqueue(waiter: Waiter<HeldLock | undefined>): void;
@@ -77,15 +77,15 @@ const NO_SHARES: readonly LockShare[] = [];
  * for each re-entry, and one for each waiter after a hand-off.
  */
 export class HeldLock implements Renewable<HeldLock> {
-  /** Leases that were not released yet. */
+  /** Leases that have not been released yet. */
   shares: readonly LockShare[] = NO_SHARES;
-  /** It came from another caller of this process, not from the backend. */
+  /** The lock came from another caller of this process, not from the backend. */
   handedOff = false;
   /** Set at most once. */
   lost: LockLostError | undefined;
-  /** Set for a write lock whose owner reads or has read, too: its read lock may outlive the write lock. */
+  /** Set for a write lock whose owner has taken the read lock as well. The read lock may outlive the write lock. */
   downgrade: ReadDowngrade | undefined;
-  /** Copies of its acquisition may be under way; the backend may execute them until this time of its clock. */
+  /** Copies of its acquisition may be under way. The backend may execute them until its clock shows this time. */
   lateCopiesUntil: number | undefined;
 
   /**
@@ -104,7 +104,7 @@ export class HeldLock implements Renewable<HeldLock> {
   /** Milliseconds of lease from {@link confirmed} on. It differs from leaseTime after `extend`. */
   validFor: number;
 
-  /** Commands about this owner that were not answered yet. */
+  /** Commands about this owner that have not been answered yet. */
   private unanswered = 0;
   private aloneInList: readonly HeldLock[] | undefined;
 
@@ -154,7 +154,7 @@ export class HeldLock implements Renewable<HeldLock> {
     return this.confirmed.monotonic + this.validFor;
   }
 
-  /** A list with this lock only, reused for every lease of the lock. */
+  /** A list that contains only this lock, reused for every lease of the lock. */
   get alone(): readonly HeldLock[] {
     this.aloneInList ??= listOf(this);
     return this.aloneInList;
@@ -169,7 +169,7 @@ export class HeldLock implements Renewable<HeldLock> {
     this.shares = this.shares.length === 0 ? listOf(lease) : [...this.shares, lease];
   }
 
-  /** Lets the lock lapse, whatever its shares. */
+  /** Lets the lock lapse, even if it has shares. */
   disown(): void {
     this.shares = NO_SHARES;
   }

@@ -5,13 +5,14 @@ import type { Moment } from './lease-clock.js';
 
 // `holdAtLeast`: a lock that outlives its last lease for a while, without being renewed or released.
 
-/** Whether a lock is to be held longer than its last share. */
+/** Whether a lock has to stay held after its last share. */
 export function isKept({ keepUntil, lost }: HeldLock, now: Moment): boolean {
   return keepUntil > now.monotonic && lost === undefined;
 }
 
 /**
- * Cuts the lease to the time for which the lock is to be kept, and lets it lapse: it is neither renewed nor released.
+ * Shortens the lease to the time for which the lock has to be kept, and lets it lapse. It is neither renewed nor
+ * released.
  */
 export async function leaveToLapse(
   { backend, clock, events, watchdog }: EngineContext,
@@ -25,7 +26,7 @@ export async function leaveToLapse(
   lock.downgrade?.abandon(); // a write lease lasts as long as the read lease of its owner
   try {
     const isThere = await backend.renew({ key, type, owner, leaseTime });
-    // After `leaseTime`, a second copy of the command may have arrived when the shortened lease had already ended.
+    // After `leaseTime`, a second copy of the command may have found the shortened lease already ended.
     return isThere || clock.age(now) >= leaseTime ? 'released' : 'gone';
   } catch (error) {
     const { message } = error as BackendError;
@@ -34,6 +35,6 @@ export async function leaveToLapse(
     );
     return 'released';
   } finally {
-    keeper.forget(lock); // only now do local waiters ask how long the lock will last
+    keeper.forget(lock); // not earlier, because local waiters then ask how long the lock will last
   }
 }

@@ -4,13 +4,15 @@ export type { Moment } from '../../backends/runtime.js';
 
 /** How far the two clocks may diverge before neither is trusted, in milliseconds. */
 const DIVERGENCE = 1_000;
-/** How many milliseconds the wall clock may gain before timers, which use the monotonic clock, count as late. */
+/**
+ * How many milliseconds the wall clock may gain on the monotonic clock, which timers use, before timers count as late.
+ */
 const TIMER_LAG = 10;
 
 /**
  * The age of a lease, by this process's clocks alone. The monotonic clock may stop while a machine is suspended, and
- * someone may change the wall clock. So the larger age counts, and when the two diverge by over a second, the lease has
- * to be confirmed.
+ * someone may change the wall clock. So the larger of the two ages counts, and when they diverge by over a second, the
+ * lease has to be confirmed.
  */
 export class LeaseClock {
   constructor(private readonly runtime: Runtime) {}
@@ -47,8 +49,8 @@ export class LeaseClock {
 }
 
 /**
- * The part of a lease that is certain despite clock drift between this machine and the server (Redlock's margin: 1 %
- * and 2 ms).
+ * The part of a lease that is certain despite clock drift between this machine and the server. Redlock's margin is 1 %
+ * plus 2 ms.
  */
 export function validity(leaseTime: number): number {
   return leaseTime - leaseTime * 0.01 - 2;

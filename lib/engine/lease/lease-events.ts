@@ -70,7 +70,7 @@ export function announceDetached(
   lease: AnnouncedLease,
   { owner: ticketOwner, leaseTime }: Pick<DetachedLock, 'owner' | 'leaseTime'>,
 ): void {
-  if (!events.hears('detached')) return;
+  if (!events.hasListener('detached')) return;
   const since = given.get(lease);
   const held = since === undefined ? undefined : runtime.monotonic() - since;
   const [lock] = lease.locks;
@@ -94,7 +94,7 @@ export function announceLost(
 }
 
 export function announceRenewalFailed(events: EventHub, held: HeldLock, remainingTime: number, error: Error): void {
-  if (events.hears('renewalFailed')) events.emit('renewalFailed', { ...eventOf(held), remainingTime, error });
+  if (events.hasListener('renewalFailed')) events.emit('renewalFailed', { ...eventOf(held), remainingTime, error });
 }
 
 /** The part of an event that describes a held lock. */

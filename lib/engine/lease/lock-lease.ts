@@ -27,7 +27,7 @@ export class LockLease implements ScopedLease, LockShare, ReleaseListener {
   private ending: Promise<void> | undefined;
   private controller: AbortController | undefined;
   loss: LockLostError | undefined;
-  /** The lock was detached, and stays locked. */
+  /** The lock was detached, and stays locked after this lease. */
   detached = false;
   private shareGates: ShareGates | undefined;
 
@@ -140,9 +140,10 @@ export class LockLease implements ScopedLease, LockShare, ReleaseListener {
   }
 
   /**
-   * Returns when the locks are certainly held. If the clocks have diverged, settles once the backend has confirmed it.
+   * Returns `undefined` when the locks are certainly held. If the clocks have diverged, the promise settles once the
+   * backend has confirmed that they are.
    *
-   * @throws LockLostError when one was lost, LockNotOwnedError when the lease was released
+   * @throws LockLostError when one of them was lost, LockNotOwnedError when the lease was released
    */
   confirm(): Promise<void> | undefined {
     this.assertLive();
@@ -156,8 +157,8 @@ export class LockLease implements ScopedLease, LockShare, ReleaseListener {
   }
 
   /**
-   * As {@link release}, but gives a promise only if there is something to wait for or to report. With `'background'`,
-   * it does not wait for the answer. If that answer reports a loss, there is a `lost` event and a warning.
+   * As {@link release}, but returns a promise only if there is something to wait for or to report. With `'background'`,
+   * it does not wait for the answer. If that answer reports a loss, a `lost` event and a warning follow.
    */
   releaseAs(mode: ReleaseMode): Promise<void> | undefined {
     if (this.ending !== undefined) return mode === 'background' ? undefined : this.ending.catch(() => {});
@@ -198,9 +199,9 @@ export class LockLease implements ScopedLease, LockShare, ReleaseListener {
   }
 
   /**
-   * As {@link releaseAs}, but keeps the locks for `duration` milliseconds from now and then lets them lapse, without a
-   * release, renewal or hand-off. If a lock has other shares, this happens when the last of them is released. Used for
-   * `holdAtLeast`.
+   * As {@link releaseAs}, but keeps the locks for `duration` milliseconds from now and then lets them lapse, without
+   * releasing, renewing or handing them off. If a lock has other shares, this happens when the last of them is
+   * released. Used for `holdAtLeast`.
    */
   leaveFor(duration: number, mode: ReleaseMode): Promise<void> | undefined {
     if (this.live && this.left() > 0) {
@@ -248,7 +249,7 @@ export class LockLease implements ScopedLease, LockShare, ReleaseListener {
     const dropped = mode === 'confirmed' ? dropShares(this.context, this.locks, this, now) : this.dropInBackground(now);
     if (typeof dropped === 'object')
       return dropped.then((outcome) => this.ended(outcome, overdue, freed, outcome !== 'unreachable'));
-    // Handed off in this process, still shared, or not waited for: no promise is needed.
+    // The locks were handed off in this process, are still shared, or nobody waits, so no promise is needed.
     try {
       this.ended(dropped ?? 'released', overdue, freed, dropped !== undefined);
       return undefined;
@@ -257,7 +258,7 @@ export class LockLease implements ScopedLease, LockShare, ReleaseListener {
     }
   }
 
-  /** Gives back all shares without waiting. Undefined: some releases are not answered yet. */
+  /** Gives back all shares without waiting. Undefined: some releases have not been answered yet. */
   private dropInBackground(now: Moment): ReleaseOutcome | undefined {
     const { context, locks } = this;
     let all: ReleaseOutcome | undefined = 'released';
@@ -272,7 +273,7 @@ export class LockLease implements ScopedLease, LockShare, ReleaseListener {
     return all;
   }
 
-  /** The release was answered after its caller had continued. */
+  /** Called when the release is answered after its caller has continued. */
   releaseSettled(outcome: ReleaseOutcome): void {
     this.context.work.releaseEnded();
     if (this.loss !== undefined) return;
@@ -332,7 +333,7 @@ class LeaseTokens {
     this.all = locks.map(({ token }) => token);
   }
 
-  /** @throws LockError where the locks have different tokens */
+  /** @throws LockError if the locks have different tokens */
   get common(): number {
     const [token, ...others] = this.all;
     if (others.every((other) => other === token)) return token;

@@ -5,7 +5,9 @@ import type { Renewer } from '../watchdog.js';
 import type { HeldLock } from './held-lock.js';
 import { announceRenewalFailed, eventOf } from './lease-events.js';
 
-/** Renews the locks of one service. Each lock has its own request, and the backend sends those of one tick together. */
+/**
+ * Renews the locks of one service. Each lock has its own request. The backend sends the requests of one tick together.
+ */
 export class LockRenewer implements Renewer<HeldLock> {
   /** Renewals are failing, and a warning was logged. */
   private failing = false;
@@ -37,7 +39,7 @@ export class LockRenewer implements Renewer<HeldLock> {
   }
 
   renewed(held: HeldLock): void {
-    if (this.events.hears('renewed')) this.events.emit('renewed', eventOf(held));
+    if (this.events.hasListener('renewed')) this.events.emit('renewed', eventOf(held));
   }
 
   failed(held: HeldLock, remainingTime: number, error: Error): void {

@@ -6,9 +6,9 @@ import { validity } from './lease-clock.js';
 import type { Departing } from './unsettled-releases.js';
 
 /**
- * The release of a held lock in the backend. Before it is sent, it can be recalled, and the lock is held as before. If
- * the lock is given back once more before the request would have been sent, the same request is resumed. Otherwise a
- * loop on one lock would create and withdraw thousands of requests a turn.
+ * The release of a held lock in the backend. Until it is sent, it can be recalled, and the lock is held as before. If
+ * the lock is given back again before the request would have been sent, the same request is resumed. Otherwise a loop
+ * on one lock would create and withdraw thousands of requests in one turn of the event loop.
  */
 export class RecallableRelease implements ReleaseRequest, Departing {
   unsent = false;
@@ -22,14 +22,14 @@ export class RecallableRelease implements ReleaseRequest, Departing {
   readonly key: string;
   readonly type: HeldType;
   readonly owner: string;
-  /** Receives the outcome; undefined: the caller of {@link send} waits for its promise. */
+  /** Receives the outcome; undefined: the caller of {@link send} awaits its promise instead. */
   private listener: ReleaseListener | undefined;
   /** After a recall, the outcome for the caller of {@link send}: see {@link passedOn}. */
   private recalled: ReleaseOutcome | Promise<ReleaseOutcome> | undefined;
 
   /**
-   * @param answered called when the request is settled: with the reply, or without one if there was no answer. Without
-   *   an answer, the lock is released in the background
+   * @param answered called when the request is settled, with the reply. If there was no answer, it is called without
+   *   one, and the lock is released in the background
    */
   constructor(
     private readonly context: EngineContext,
@@ -52,7 +52,7 @@ export class RecallableRelease implements ReleaseRequest, Departing {
     return listener === undefined ? outcome : undefined;
   }
 
-  /** Whether the lock can be held again: the release was not sent yet. */
+  /** Whether the lock can be held again, because the release has not been sent yet. */
   get recallable(): boolean {
     return this.unsent && !this.withdrawn;
   }

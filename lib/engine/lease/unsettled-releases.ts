@@ -4,15 +4,15 @@ import { type Linked, LinkedQueue } from '../collections/linked-queue.js';
 export interface Departing extends Linked<Departing> {
   readonly key: string;
   readonly owner: string;
-  /** A request is under way. False between two repetitions. */
+  /** A request is under way; false between two repetitions. */
   readonly underWay: boolean;
-  /** Called when the next request is answered, or was given up. */
+  /** Called when the next request has been answered or given up. */
   whenAnswered: readonly (() => void)[] | undefined;
 }
 
 /**
- * The releases of one engine that have no answer yet. Whoever asks about such a lock meanwhile may find an owner that
- * has left: questions wait for the answer, and a busy lock is asked for once more.
+ * The releases of one engine that have no answer yet. Until it arrives, the backend may still name an owner that has
+ * left. Questions about such a lock therefore wait for the answer, and a busy lock is asked for once more.
  */
 export class UnsettledReleases {
   private readonly releases = new LinkedQueue<Departing>();
@@ -21,7 +21,7 @@ export class UnsettledReleases {
     this.releases.push(release);
   }
 
-  /** A request was answered or given up; the release may be repeated. */
+  /** Called when a request was answered or given up. The release may be repeated. */
   answered(release: Departing): void {
     const listeners = release.whenAnswered;
     if (listeners === undefined) return;
@@ -29,7 +29,7 @@ export class UnsettledReleases {
     for (const listener of listeners) listener();
   }
 
-  /** The release is settled, or is not sent after all. */
+  /** Called when the release is settled, or is not sent after all. */
   end(release: Departing): void {
     this.releases.remove(release);
     this.answered(release);
@@ -55,7 +55,7 @@ export class UnsettledReleases {
     return this.onAnswer(owner, settle) ? answer : undefined;
   }
 
-  /** Settles when the releases under way of this lock are answered; undefined: there are none. */
+  /** Settles when this lock's releases that are under way have been answered; undefined: there are none. */
   answersFor(key: string): Promise<unknown> | undefined {
     if (this.releases.length === 0) return undefined;
     const answers = [...this.releases]

@@ -12,7 +12,10 @@ import { shutdownError } from '../waiting/wait-errors.js';
 import { Caller, type WaitTerms } from '../waiting/waiter.js';
 import { failedError, type Synchronizer } from './synchronizer.js';
 
-/** Milliseconds between repetitions of a request whose waiters have all left, but whose result has to be known. */
+/**
+ * The pause before a request is repeated although all of its waiters have left, because its result has to be known, in
+ * milliseconds.
+ */
 const SETTLEMENT_PAUSE = 1_000;
 
 /** A caller that wants permits, or waits for a latch to open (and takes no permits). */
@@ -88,17 +91,15 @@ interface Attempt<Waiter> {
  * The callers of one process that want permits of one semaphore, or wait for one latch, in order of arrival. However
  * many callers wait, only one request is sent at a time, for the first of them. A queue is in one of these states:
  *
- *   idle         No request is under way, and the first waiter may ask. → asking. If nobody waits, the queue retires.
- *   asking       A request is under way. → idle if it served all its waiters, resting if it did not, backing off or
- *                settling if it failed.
- *   resting      There were too few permits for the first waiter. → idle after a message, when the earliest lease ends,
- *                when this waiter leaves, or when a caller arrives that can create the semaphore.
- *   backing off  The last request failed. → idle after a pause, each longer than the previous one. A request that may
- *                have been executed is repeated unchanged, so that it takes no permits twice.
- *   settling     The last request failed and may have taken permits, but all waiters have left. → idle after a second,
- *                or when a caller arrives. The request is repeated until its result is known, and its permits are given
- *                back.
- *   closed       All callers were refused. If a request is under way, its permits are given back.
+ *   idle No request is under way, and the first waiter may ask. → asking. If nobody waits, the queue is discarded.
+ *   asking A request is under way. → idle if it served all its waiters, resting if it did not, backing off or settling
+ *   if it failed. resting There were too few permits for the first waiter. → idle after a message, when the earliest
+ *   lease ends, when this waiter leaves, or when a caller arrives that can create the semaphore. backing off The last
+ *   request failed. → idle after a pause, each longer than the previous one. A request that may have been executed is
+ *   repeated unchanged, so that it takes no permits twice. settling The last request failed and may have taken permits,
+ *   but all waiters have left. → idle after a second, or when a caller arrives. The request is repeated until its
+ *   result is known, and its permits are given back. closed All callers were refused. If a request is under way, its
+ *   permits are given back.
  *
  * Callers that try once (`waitTime: 0`) do not wait. Requests for them are also sent while the others rest or back off;
  * otherwise they take turns with the others.
@@ -108,9 +109,9 @@ export class PermitQueue<Waiter extends PermitWaiter<never>> implements WaitingQ
   private readonly waiting = new Set<Waiter>();
   private readonly tryingOnce = new Set<Waiter>();
   private readonly turn: TurnToAsk;
-  /** Under way, or to be repeated. */
+  /** The request that is under way or has to be repeated. */
   private attempt: Attempt<Waiter> | undefined;
-  /** Settles with the request under way. */
+  /** Settles when the request under way settles. */
   private underWay: Promise<void> | undefined;
   private settlementTimer: Timer | undefined;
   /** The failure of the last request. */
@@ -213,7 +214,8 @@ export class PermitQueue<Waiter extends PermitWaiter<never>> implements WaitingQ
   }
 
   /**
-   * Callers that try once for as many permits as the first, so that none of them fails because another one wants more.
+   * Callers that try once and want as many permits as the first of them, so that none fails because another one wants
+   * more.
    */
   private equalTries(): Waiter[] {
     const [first] = this.tryingOnce;

@@ -136,7 +136,7 @@ export class RenewedPermits implements Renewer<RenewedPermit> {
 
   renewed({ siblings: { semaphore }, id }: RenewedPermit): void {
     const { events } = this.context;
-    if (events.hears('renewed')) events.emit('renewed', { ...PERMIT, name: semaphore.name, owner: id });
+    if (events.hasListener('renewed')) events.emit('renewed', { ...PERMIT, name: semaphore.name, owner: id });
   }
 
   failed({ siblings, id }: RenewedPermit, remainingTime: number, error: Error): void {
@@ -145,7 +145,7 @@ export class RenewedPermits implements Renewer<RenewedPermit> {
     if (!siblings.failing)
       events.logger.warn(`Renewing permits of ${what} failed and is retried until their leases end: ${error.message}`);
     siblings.failing = true;
-    if (events.hears('renewalFailed'))
+    if (events.hasListener('renewalFailed'))
       events.emit('renewalFailed', { ...PERMIT, name, owner: id, remainingTime, error });
   }
 

@@ -28,8 +28,8 @@ type AnyQueue = Pick<PermitQueue<never>, 'rejectWaiters' | 'close' | 'length'> &
  * renewed. It keeps no state for objects that nobody uses.
  *
  * A waiting caller joins the queue of its object (permit-queue.ts), which requests permits from a source
- * (permit-sources.ts). Changes that need no waiting are sent one after another (synchronizer-changes.ts). Permits with an id but
- * no leaseTime are renewed until they are released (renewed-permits.ts).
+ * (permit-sources.ts). Changes, which need no waiting, are sent one after another (synchronizer-changes.ts). Permits
+ * with an id but no leaseTime are renewed until they are released (renewed-permits.ts).
  */
 export class Synchronizers {
   readonly renewedPermits: RenewedPermits;
@@ -113,9 +113,9 @@ export class Synchronizers {
     return this.queues.size === 0;
   }
 
-  /** Calls `show` with each queue that has waiting callers. */
-  forEachQueue(show: (queue: WaitingQueue) => void): void {
-    for (const queue of [...this.queues.values()]) show(queue);
+  /** Calls `visit` with each queue in which callers wait. */
+  forEachQueue(visit: (queue: WaitingQueue) => void): void {
+    for (const queue of [...this.queues.values()]) visit(queue);
   }
 
   /** Shutdown: rejects all waiters except those in a lock scope. */
@@ -210,7 +210,7 @@ export class Synchronizers {
     }
   }
 
-  /** Emits an event if a change fails that nobody waits for. */
+  /** Emits an event if a change that nobody waits for fails. */
   private inBackground(change: Promise<unknown>): void {
     change.catch((error: Error) => this.context.events.emit('error', error));
   }

@@ -10,7 +10,7 @@ import { InterruptibleSleep } from '../waiting/interruptible-sleep.js';
  * request (see REQUEST_LIFETIME), so a repetition could count twice.
  */
 const LONGEST_OUTAGE = 60_000;
-/** The most items in one request. An item that is a list counts with all its elements. */
+/** How many items one request carries at most. An item that is a list counts once for each of its elements. */
 const LARGEST_BATCH = 512;
 
 // ── Changes ─────────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -52,7 +52,7 @@ export const drainPermits: SynchronizerChange<void, number> = async (backend, ke
   return calls.map((_, index) => (index === 0 ? drained : 0));
 };
 
-/** Only the first call can set the permits, if they were not set before. */
+/** Only the first of several calls can set the permits, and only if they were not set before. */
 const trySetPermits =
   (type: SemaphoreType): SynchronizerChange<number, boolean> =>
   async (backend, key, [permits, ...others], request) => {
@@ -77,7 +77,7 @@ export const giveLeasedPermits: SynchronizerChange<readonly string[], readonly b
   return lists.map(({ length }) => given.splice(0, length));
 };
 
-/** Only the first call can set the count, if there was none. */
+/** Only the first of several calls can set the count, and only if there was none. */
 export const trySetCount: SynchronizerChange<number, boolean> = async (backend, key, [count, ...others], request) => {
   return [await backend.trySetCount(key, count, request), ...others.map(() => false)];
 };
@@ -111,7 +111,7 @@ export class SynchronizerChanges {
     return this.queues.size;
   }
 
-  /** Rejects with BackendError. */
+  /** @throws BackendError, as a rejection */
   apply<Item, Reply>(
     backend: SynchronizerBackend,
     key: string,

@@ -89,7 +89,7 @@ export class FairQueue implements LockKeeper {
     this.ask(waiter);
   }
 
-  /** Gives up the position of a waiter in the backend's queue now, or when its request is answered. */
+  /** Gives up the position of a waiter in the backend's queue: at once, or when its pending request is answered. */
   left(waiter: LockWaiter): void {
     this.forgetWaiter(waiter);
     if (waiter.attempt === undefined) this.unregister(waiter);
@@ -184,7 +184,7 @@ export class FairQueue implements LockKeeper {
     else this.waitForWake(waiter, reply.remaining);
   }
 
-  /** Only for a caller that tries once. The others are woken. */
+  /** Used only for a caller that tries once. Other callers are woken by the release. */
   private asksBehindRelease(waiter: LockWaiter, reply: Busy): boolean {
     const answered = () => {
       this.departures--;
@@ -211,7 +211,7 @@ export class FairQueue implements LockKeeper {
         this.retries.delete(waiter);
         this.ask(waiter);
       };
-      this.retries.get(waiter)?.cancel(); // the waiter may have been woken meanwhile and failed again
+      this.retries.get(waiter)?.cancel(); // the waiter may have been woken meanwhile, and have failed again
       this.retries.set(waiter, runtime.timer(this.backOff.next(), retry, 'keep-alive'));
     }
     this.endIfIdle();
@@ -239,7 +239,7 @@ export class FairQueue implements LockKeeper {
     const { backend, clientId } = this.context;
     const subscription = backend.subscribe(this.key, 'fair', clientId, (wake) => this.heard(wake));
     this.subscription = subscription;
-    // A release before the subscription was confirmed was missed, so ask once more.
+    // A release may have been missed before the subscription was confirmed, so ask once more.
     subscription.ready.then(() => {
       if (this.subscription === subscription) this.askAll();
     });
@@ -265,7 +265,9 @@ export class FairQueue implements LockKeeper {
     }
   }
 
-  /** Gives the waiter another owner id, because late copies of its requests may still bring the present owner back. */
+  /**
+   * Gives the waiter another owner id, because late copies of its requests may still take effect for the present one.
+   */
   private abandonOwner(waiter: LockWaiter): void {
     this.byOwner.delete(waiter.owner);
     waiter.noteLateCopies();

@@ -144,11 +144,11 @@ export class LockQueue implements LockKeeper {
     this.serveNext();
   }
 
-  /** Removes the traces of a waiter in the backend now, or when its request is answered. */
+  /** Removes the traces of a waiter in the backend: at once, or when its pending request is answered. */
   left(waiter: LockWaiter): void {
     if (this.line.isEmpty) {
       this.again?.onEmpty();
-      // Stops the request that waits in the backend, because nobody waits for its answer.
+      // Stops the request that waits in the backend, because nobody waits for its answer any more.
       if (this.asking !== undefined) this.context.backend.blocking?.stop(this.asking);
     }
     if (waiter.attempt === undefined) this.unregister(waiter);
@@ -220,7 +220,7 @@ export class LockQueue implements LockKeeper {
 
   // ── Asking the backend ─────────────────────────────────────────────────────────────────────────────────────────────
 
-  /** How many tokens to reserve for callers behind the next one. Without contention, no tokens are reserved. */
+  /** How many tokens to reserve for the callers behind the next one. Without contention, none are reserved. */
   private get reserve(): number {
     return this.waiting.length > 1 || this.handOff?.isFollowed ? this.budget.block : 0;
   }
@@ -384,7 +384,7 @@ export class LockQueue implements LockKeeper {
 
   // ── Several names, and other keepers ───────────────────────────────────────────────────────────────────────────────
 
-  /** Reserves the queue for an attempt at several names. False: the attempt would have to wait. */
+  /** Reserves the queue for an attempt for several names. False: the attempt would have to wait. */
   claim(): boolean {
     if (!this.line.isIdle) return false;
     this.claims++;
@@ -493,8 +493,8 @@ export class LockQueue implements LockKeeper {
   }
 
   /**
-   * Hands a lock whose release was not sent yet to the first caller that arrives meanwhile, by the rules for a caller
-   * that was waiting.
+   * Hands a lock whose release has not been sent yet to the first caller that arrives, by the rules for a caller that
+   * was already waiting.
    *
    * @returns false if the release is sent all the same
    */
@@ -523,7 +523,8 @@ export class LockQueue implements LockKeeper {
    */
   private route(held: HeldLock, next: LockWaiter, now = this.context.clock.now()): 'local' | 'transfer' | 'release' {
     const { clock, backend } = this.context;
-    // A writer that reads, too, may leave its read lock behind, so the next writer cannot have the lock yet.
+    // A writer that also holds the read lock may keep it after this release, so the next writer cannot have the lock
+    // yet.
     if (held.downgrade !== undefined) return 'release';
     if (this.budget.isSpent(held, this.waiting.length, now)) return 'release';
     if (next.triesOnce || !isTransferable(held.type) || next.terms.type !== held.type) return 'release';
@@ -606,7 +607,7 @@ export class LockQueue implements LockKeeper {
 
   private announceHandOff({ name, type, owner, token }: HeldLock, { terms }: LockWaiter): void {
     const { events } = this.context;
-    if (!events.hears('handoff')) return;
+    if (!events.hasListener('handoff')) return;
     const { group, method } = terms;
     events.emit('handoff', { name, type, group, method, owner, fencingToken: token });
   }

@@ -8,12 +8,13 @@ import type { KnownHolder } from '../waiting/wait-errors.js';
 const LONG_WAIT = 30_000;
 
 /**
- * Warns when a caller of a queue has waited for over 30 s, and names the holder. It warns at most once in 30 s, and
- * once per caller.
+ * Warns when a caller of a queue has waited for over 30 s, and names the holder. It warns at most once every 30 s, and
+ * only once about the same caller.
  *
  * A timer of 30 s remembers the first and the last waiter of the queue. If the last one still waits when the timer
- * fires, all waiters ahead of it have waited at least as long. Otherwise the first one may still wait while others have
- * come and left behind it. The next timer checks callers that arrive meanwhile, so a warning comes after 30 to 60 s.
+ * fires, all waiters ahead of it have waited at least as long. Otherwise the first one may still be waiting, although
+ * others behind it have come and left. Callers that arrive while a timer runs are checked by the next one, so a caller
+ * is warned about after 30 to 60 s.
  */
 export class LongWaitWarning {
   private timer: Timer | undefined;

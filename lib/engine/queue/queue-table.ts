@@ -57,11 +57,11 @@ export class QueueTable {
   }
 
   /**
-   * Calls `show` with each queue, without copying them: a service may hold a hundred thousand locks. Queues must not
+   * Calls `visit` with each queue, without copying them: a service may hold a hundred thousand locks. Queues must not
    * come or go meanwhile.
    */
-  forEach(show: (queue: LocalQueue) => void): void {
-    for (const { queues } of this.maps) for (const queue of queues.values()) show(queue);
+  forEach(visit: (queue: LocalQueue) => void): void {
+    for (const { queues } of this.maps) for (const queue of queues.values()) visit(queue);
   }
 
   private mapOf(type: HeldType): QueueMap {

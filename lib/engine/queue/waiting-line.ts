@@ -64,7 +64,7 @@ export class WaitingLine<Queued extends LockWaiter = LockWaiter> implements Wait
   /** Ends the wait of a waiter after its waitTime or when its signal aborts. */
   watch(waiter: Queued): void {
     waiter.watch((reason) => {
-      // On abort, this error is discarded, and no `busy` event may be emitted.
+      // When the caller's signal aborts, this error is discarded, so it must not emit a `busy` event.
       const error = reason === 'abort' ? this.unavailable(waiter) : this.refusal(waiter);
       this.leave(waiter);
       return error;
@@ -97,7 +97,10 @@ export class WaitingLine<Queued extends LockWaiter = LockWaiter> implements Wait
     if (first !== undefined) this.context.outages.attemptFailed(() => this.unavailable(first));
   }
 
-  /** Removes a waiter, served or not. If others follow at once, it is enough to remove it from `waiters`. */
+  /**
+   * Removes a waiter, served or not. A queue that serves several waiters in a row may remove all but the last directly
+   * from `waiters`.
+   */
   remove(waiter: Queued): void {
     this.waiters.remove(waiter);
     if (this.isEmpty) this.close();
@@ -131,7 +134,7 @@ export class WaitingLine<Queued extends LockWaiter = LockWaiter> implements Wait
   /**
    * Records the backend's answer that others hold the lock.
    *
-   * @param isNeeded whether a waiter may leave, whose error would name the holder
+   * @param isNeeded whether a waiter may leave and get an error that names the holder
    */
   foundBusy(reply: Busy, at: Moment, isNeeded: boolean): void {
     this.failure = undefined;
@@ -142,7 +145,7 @@ export class WaitingLine<Queued extends LockWaiter = LockWaiter> implements Wait
 
   /**
    * Whether a busy answer names an owner of this process whose release is not answered yet. Such an answer does not
-   * count: the waiter asks once more behind that release, but only once.
+   * count, and the waiter asks once more after that release. It does so only once.
    *
    * @param answered called when the release is answered
    */
@@ -170,7 +173,7 @@ export class WaitingLine<Queued extends LockWaiter = LockWaiter> implements Wait
   busy(waiter: Queued): LockBusyError {
     const error = busyError(waiter, this.knownHolder);
     const { events } = this.context;
-    if (!events.hears('busy')) return error;
+    if (!events.hasListener('busy')) return error;
     const { remainingTime, holder, holderClient } = error;
     const { type, group, method } = waiter.terms;
     events.emit('busy', { name: waiter.name, type, group, method, remainingTime, holder, holderClient });

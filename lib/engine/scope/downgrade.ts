@@ -12,21 +12,22 @@ import { permanentError, unavailableError } from '../waiting/wait-errors.js';
 import type { Waiter } from '../waiting/waiter.js';
 
 /**
- * Granted `undefined` if the write lock was given back meanwhile: the caller then acquires the read lock on its own.
+ * A reader that is granted `undefined`, because the write lock was given back meanwhile, acquires the read lock by
+ * itself.
  */
 type Reader = Waiter<HeldLock | undefined>;
 
 /**
- * Lets the owner of a write lock read, too. The read lock is held under the writer's owner id, so that it continues
- * when the write lock is given back; from then on, other readers are admitted, but writers are not. All readers in the
- * writer's scope share one read lock, which is kept for later readers for as long as the write lock is held: otherwise
- * a release that arrives late could free a lock that another reader has just taken. For the same reason, a lost read
- * lock is not released before the write lock.
+ * Lets the owner of a write lock hold the read lock as well. It is held under the writer's owner id, so that it
+ * outlives the write lock. Once the write lock has been given back, other readers are admitted, but writers are not.
+ * All readers in the writer's scope share one read lock, which is kept until the write lock is given back. Otherwise a
+ * release that arrives late could free a lock that another reader has just taken. For the same reason, a lost read lock
+ * is not released before the write lock.
  */
 export class Downgrade implements LockKeeper, ReadDowngrade {
   /** Set until the read lock is given back or lost. */
   private read: HeldLock | undefined;
-  /** The queue of the latest read lock. Kept, so that giving back a lost lock does not open a new queue. */
+  /** The queue of the latest read lock. It is kept so that giving back a lost lock does not create another queue. */
   private queue!: LockQueue;
   private readonly waiting = new Set<Reader>();
   /** The write lock was given back. */
@@ -34,8 +35,8 @@ export class Downgrade implements LockKeeper, ReadDowngrade {
   /** The pending request. */
   private pending: Attempt | undefined;
   /**
-   * Set when an attempt is in doubt or a read lock was lost: the backend may still hold the lock, or take it until this
-   * time of its clock. It is not released before the write lock, because both have the same owner id.
+   * Set when an attempt is in doubt or a read lock was lost. The backend may still hold the lock, or may acquire it
+   * until its clock shows this time. It is not released before the write lock, because both have the same owner id.
    */
   private unanswered: Pick<UnusedOwner, 'validUntil'> | undefined;
   private failure: BackendError | undefined;
@@ -74,7 +75,7 @@ export class Downgrade implements LockKeeper, ReadDowngrade {
     this.attempt();
   }
 
-  /** Handles the end of the write lock. An acquisition under way is given back when it is answered. */
+  /** Handles the end of the write lock. An acquisition that is under way is given back when it is answered. */
   abandon(): void {
     this.over = true;
     const { events } = this.context;
@@ -87,8 +88,7 @@ export class Downgrade implements LockKeeper, ReadDowngrade {
   giveBack(read: HeldLock): GivenBack {
     if (read.lost !== undefined) {
       this.noteUnanswered(read.lateCopiesUntil);
-      // A later reader may hold, or be about to hold, the read lock under the same owner: then both are released
-      // together.
+      // If a later reader holds, or is about to hold, the read lock under the same owner, both are released together.
       if (this.over && this.read === undefined && this.pending === undefined) this.undoUnanswered();
       return 'gone';
     }
@@ -106,7 +106,7 @@ export class Downgrade implements LockKeeper, ReadDowngrade {
 
   lost(read: HeldLock): void {
     this.read = undefined;
-    // An unused read lock may lapse beside the write lock, but must not be taken from the next reader.
+    // An unused read lock may lapse while the write lock is held, but must not be taken from the next reader.
     if (read.shares.length === 0) this.queue.forget(read);
     else this.queue.lost(read);
   }

@@ -26,7 +26,8 @@ export class LockScope {
 
   /**
    * @param around the scope in which the caller runs
-   * @param shown the lease that `currentLease()` returns: the lease of a multi-lock has a scope for each of its members
+   * @param shown the lease that `currentLease()` returns. For a multi-lock it is not `lease`, because each member has
+   *   its own scope
    */
   constructor(
     readonly lease: ScopedLease,
@@ -41,7 +42,7 @@ export class LockScope {
     return !this.ended && this.lease.live;
   }
 
-  /** Never live again and of no further use, so it may be removed from the chain. */
+  /** The scope will never be live again, so it may be removed from the chain. */
   get over(): boolean {
     return this.ended || this.lease.released;
   }
@@ -107,9 +108,9 @@ export function inScopeOf(service: object): boolean {
 }
 
 /**
- * The lease of the innermost lock scope around the caller: of any lock, or of the lock `name`. Returns `undefined`
- * outside a scope, and after the scope has ended. A lease that was lost meanwhile is returned too: its token lets the
- * resource reject late writes.
+ * The lease of the innermost lock scope around the caller. With a name, the innermost one that holds this lock. Returns
+ * `undefined` outside a scope, and after the scope has ended. A lease that was lost meanwhile is also returned, because
+ * its token lets the resource reject late writes.
  *
  * ```ts
  * @DistributedLock('order:#<args[0]>')

@@ -25,8 +25,8 @@ export interface Reentry {
 
 /**
  * Searches the chain of scopes for a live lease of this service on `key`. A lease that has ended by the clock is
- * declared lost and does not count. A caller that wants to write also becomes a child of the innermost share of that
- * lock, but shares the write lock of an outer scope if there is one.
+ * declared lost and does not count. A caller that wants to write becomes a child of the innermost share of that lock,
+ * too, but shares the write lock of an outer scope if there is one.
  */
 export function findReentry(context: EngineContext, key: string, wanted: HeldType): Reentry | undefined {
   let innermost: LockScope | undefined;
@@ -74,7 +74,7 @@ export function shareMode(held: HeldLock, wanted: HeldType): ShareMode {
 }
 
 /**
- * Closes gates to other readers while a reader inside a writer writes: it has to be alone at all gates between itself
+ * Closes gates to other readers while a reader inside a writer writes. It has to be alone at all gates between itself
  * and the share that holds the write lock. Returns the closed gates.
  *
  * @throws LockUpgradeError when another reader is inside as well, because both could wait for each other
@@ -102,7 +102,7 @@ export function closeGatesAbove({ scope, holder, held }: Reentry, wanted: HeldTy
 // ── Creating a share ─────────────────────────────────────────────────────────────────────────────────────────────────
 
 /** Acquires the lock for a caller that turns out not to hold it any more. */
-type AcquireAnew = (terms: AcquisitionTerms) => Promise<LockLease>;
+type AcquireAgain = (terms: AcquisitionTerms) => Promise<LockLease>;
 
 /**
  * Gives a child of the share that holds the lock its own share, with the same owner, token and lease, and without a
@@ -115,12 +115,12 @@ export function reenter(
   reentry: Reentry,
   name: string,
   terms: AcquisitionTerms,
-  acquireAnew: AcquireAnew,
+  acquireAgain: AcquireAgain,
 ): Promise<LockLease> {
   const { scope, held } = reentry;
   const mode = shareMode(held, terms.type);
   const gate = scope.lease.gates.gate(held.key);
-  const child = new Child(context, reentry, gate, name, acquireAnew);
+  const child = new Child(context, reentry, gate, name, acquireAgain);
   if (gate.open(mode)) {
     gate.enter(mode);
     return child.enter(terms);
@@ -135,9 +135,9 @@ export function reenter(
   });
 }
 
-/** A future share that has entered its gate, or is going to. */
+/** A share that is about to be created, and has entered its gate or waits there. */
 class Child {
-  /** The caller's flow. Needed because the child's turn comes in the flow of a sibling. */
+  /** The caller's flow of control. It has to be kept, because the child is admitted in the flow of a sibling. */
   private readonly caller = lockScopes.getStore();
   private inside = true;
 
@@ -146,7 +146,7 @@ class Child {
     private readonly reentry: Reentry,
     private readonly gate: ShareGate,
     private readonly name: string,
-    private readonly anew: AcquireAnew,
+    private readonly again: AcquireAgain,
   ) {}
 
   /** Called when the gate is entered. What the child gets depends on whether the lock is still held. */
@@ -169,15 +169,15 @@ class Child {
       await confirmLease(context, held, terms);
       terms = withWaitTime(terms, terms.waitTime - (context.runtime.monotonic() - since));
     }
-    if (!isStillShared(context, reentry)) return this.acquireAnew(terms);
+    if (!isStillShared(context, reentry)) return this.acquireAgain(terms);
     if (held.type === 'write' && terms.type === 'read') return this.downgrade(terms);
     return context.createLease(listOf(held), terms, listOf(gate, ...closeGatesAbove(reentry, terms.type)));
   }
 
   /** Acquires the lock without the parent, because its scope has ended or the lock was lost. */
-  private acquireAnew(terms: AcquisitionTerms): Promise<LockLease> {
-    const lease = lockScopes.run(this.caller, async () => this.anew(terms));
-    this.leave(); // only now, so that the next sibling asks after this one and they keep their order
+  private acquireAgain(terms: AcquisitionTerms): Promise<LockLease> {
+    const lease = lockScopes.run(this.caller, async () => this.again(terms));
+    this.leave(); // not earlier, so that the next sibling asks after this one and they keep their order
     return lease;
   }
 
@@ -188,7 +188,7 @@ class Child {
     return new Promise((resolve, reject) => {
       const granted = (read: HeldLock | undefined) => {
         if (read !== undefined) resolve(context.createLease(listOf(read), terms, listOf(gate)));
-        else resolve(this.acquireAnew(withWaitTime(terms, waiter.remainingWait)));
+        else resolve(this.acquireAgain(withWaitTime(terms, waiter.remainingWait)));
       };
       const { runtime } = context;
       const waiter = new Waiter<HeldLock | undefined>(name, () => held.owner, terms, runtime, granted, reject);

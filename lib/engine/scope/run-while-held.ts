@@ -7,7 +7,7 @@ import { LockScope, lockScopes } from './lock-scope.js';
 /**
  * Runs `body` in a scope of a lease, then releases the lease. An error of the body is thrown whatever the outcome of
  * the release. If the body succeeded but the lease was lost meanwhile, LockLostError is thrown (unless
- * `onLost: 'warn'`). With `release: 'background'`, it settles before the release is answered.
+ * `onLost: 'warn'`). With `release: 'background'`, the promise settles before the release is answered.
  *
  * @param holdAtLeast how many milliseconds from now to keep the lock, even if the body ends earlier
  */
@@ -38,7 +38,7 @@ export async function holdWhile<T>(
 function finish({ runtime, work }: EngineContext, lease: LockLease, keepUntil: number): Promise<void> | undefined {
   const { release } = lease.terms;
   work.bodyEnded();
-  // The body has released the lease itself, so shutdown may be waiting for the body.
+  // The body has released the lease itself, so shutdown may still be waiting for the body.
   if (lease.released) work.changed();
   const rest = keepUntil > 0 ? keepUntil - runtime.monotonic() : 0;
   return rest > 0 ? lease.leaveFor(rest, release) : lease.releaseAs(release);

@@ -13,9 +13,9 @@ export interface EnteredGate {
   leave(): void;
 }
 
-/** The gates of one share: the gates that it has entered, and those at which its children exclude each other. */
+/** The gates of one share: those that it has entered, and those at which its children exclude each other. */
 export class ShareGates {
-  /** By the lock's key; only gates with children inside or waiting. */
+  /** The gates for its children, by the lock's key. Only gates with children inside or waiting are kept. */
   private readonly below = new Map<string, ShareGate>();
   private leaving = false;
 
@@ -46,8 +46,8 @@ export class ShareGates {
   }
 
   /**
-   * Handles the end of the share. If there are shares below it in a gate's lock, the gate is left with the last of
-   * them: otherwise that share and the next child would be inside together.
+   * Handles the end of the share. If there are shares below it in a gate's lock, the gate is left only when the last of
+   * them ends. Otherwise that share and the next child would be inside together.
    */
   leave(): void {
     this.leaving = true;
@@ -97,7 +97,7 @@ export class ShareGate implements EnteredGate {
   /**
    * Waits for the waiter's turn, and enters. Until then, the waiter's own timer and signal may end the wait.
    *
-   * @param entered called when the gate was entered; not for a waiter that has left
+   * @param entered called when the gate was entered, but not for a waiter that has left
    * @param departed returns why a waiter that leaves was not served
    */
   wait(waiter: LockWaiter, mode: ShareMode, entered: () => void, departed: () => Error): void {
@@ -126,7 +126,7 @@ export class ShareGate implements EnteredGate {
   }
 
   /**
-   * Closes the gate to all others while the one reader inside writes.
+   * Closes the gate to all others while the only reader inside writes.
    *
    * @returns a gate whose `leave()` reopens this one; `undefined` if another reader is inside
    */

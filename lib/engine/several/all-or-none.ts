@@ -17,7 +17,7 @@ export interface Wanted {
   readonly taken: boolean;
   /** The lock was taken, but is not held any more. */
   readonly stale: boolean;
-  /** A fixed lease has used up a part of its time while the caller waited for other locks. */
+  /** The lease is fixed, and has used up a part of its time while the caller waited for other locks. */
   readonly aged: boolean;
   /** Waits for this lock alone, and takes it. */
   wait(waitTime: Milliseconds, caller: Caller<never>, departed: () => Error): Promise<void>;
@@ -45,20 +45,20 @@ export interface WantedGroup<L> {
   /** Called when the caller has got all locks, or has left. */
   left(): void;
   /**
-   * Takes the missing locks, without waiting. When one of them is busy, the others stay taken until
+   * Takes the missing locks, without waiting. If one of them is busy, those that were taken are kept until
    * {@link Wanted.giveBack}.
    *
    * @returns the first lock that is busy
    * @throws BackendError, or the LockError that the caller gets
    */
   takeMissing(): Promise<BusyLock | undefined>;
-  /** The outage that kept a caller from being served in time; undefined: there was none. */
+  /** The outage because of which a caller was not served in time; undefined: there was none. */
   outage(caller: Caller<never>): BackendError | undefined;
   /** Adds details to a failure of {@link takeMissing}. */
   explained(failure: BackendError): BackendError;
   /** Called after a first failure, when the caller continues to wait. */
   failedOnce(error: () => Error): void;
-  /** All locks are held. */
+  /** Called when all locks are held. */
   createLease(): L;
 }
 
@@ -72,8 +72,8 @@ class SeveralCaller<L> extends Caller<readonly L[]> {
 /**
  * Acquires the locks of all groups, or none of them. A caller holds no lock while it waits for another one, so callers
  * cannot deadlock, whatever the order of their names. When a lock is busy, the caller gives back what it has taken and
- * waits for the busy lock alone. After it has got that lock, it tries the others again. A caller without success for
- * long may hold locks while it waits, but only for a bounded time: see {@link HoldAndWait}.
+ * waits for the busy lock alone. After it has got that lock, it tries the others again. A caller that has been
+ * unsuccessful for long may hold locks while it waits, but only for a bounded time: see {@link HoldAndWait}.
  *
  * @param name the names of all locks, joined by `, `
  * @param fixed the leaseTime if the leases are not renewed
@@ -121,7 +121,7 @@ class AllOrNone<L> {
   private asked: WantedGroup<L> | undefined;
   private readonly backOff: BackOff;
   private readonly pause: InterruptibleSleep;
-  /** Created when the caller was passed over for the first time. */
+  /** Created at the first attempt in which the caller got one lock while another was busy. */
   private holdAndWait: HoldAndWait | undefined;
 
   constructor(
@@ -154,7 +154,7 @@ class AllOrNone<L> {
         const holdsAndWaits = !waited && this.holdAndWait?.due === true;
         if (holdsAndWaits) await this.holdAndWait?.run();
         this.busy = await this.takeMissing();
-        // Fixed leases went on while the caller waited for other locks, or asked another service.
+        // Fixed leases grew older while the caller waited for other locks, or asked another service.
         if (this.busy === undefined && (holdsAndWaits || this.groups.length > 1)) await this.restartAgedLeases();
       } catch (error) {
         await this.giveBackAll();
@@ -237,7 +237,7 @@ class AllOrNone<L> {
 
   /**
    * Pauses for a random time. Otherwise two callers that each hold the lock that the other one needs could give them
-   * back and take them at the same moments for ever.
+   * back and take them again at the same moments for ever.
    */
   private standBack(): Promise<void> {
     const { runtime, fixed } = this;
@@ -259,8 +259,8 @@ class AllOrNone<L> {
     try {
       await wanted.wait(remainingWait, this.caller, () => this.departureError());
     } catch (error) {
-      // The wait for this lock and the wait of the caller end at the same time. The error has to name all locks,
-      // whichever timer fires first.
+      // The wait for this lock and the whole wait end at the same time. The error has to name all locks, whichever
+      // timer fires first.
       throw error instanceof LockBusyError ? this.departureError() : error;
     }
   }

@@ -9,13 +9,13 @@ const FAILED_FOR = 2_000;
 const LONGEST_HOLD = 1_000;
 
 /** Never reported to the caller. */
-const NOT_NEEDED = new Error('the position in the queue is not needed any more');
+const NOT_NEEDED = new Error('the position in the queue is no longer needed');
 
 /** The part of the acquisition that {@link HoldAndWait} needs. */
 export interface HoldAndWaitTerms {
   /** In sorted order. */
   readonly all: readonly Wanted[];
-  /** Milliseconds for which a lock that is not renewed may be held while others are waited for. */
+  /** How long a lock that is not renewed may be held while the caller waits for others, in milliseconds. */
   readonly longestHold: number;
   /** Rejects when the caller has left. */
   readonly waitFor: (wanted: Wanted) => Promise<void>;
@@ -24,13 +24,13 @@ export interface HoldAndWaitTerms {
 }
 
 /**
- * Lets a caller get several locks although others keep each of them busy. The caller waits for one lock after another,
- * in sorted order, and holds the locks that it has got meanwhile.
+ * Lets a caller get several locks although other callers keep each of them busy. It waits for one lock after another,
+ * in sorted order, and meanwhile holds those that it has got.
  *
- * The order keeps such callers from waiting for each other in a circle, except when the holder of one lock waits for
+ * Because of the order, such callers do not wait for each other in a circle, unless the holder of one lock waits for
  * another one inside its scope. So all locks are given back after a second at most, and a second passes before the next
- * attempt. In a queue that is longer than that, the caller keeps its position. If its turn comes while a lock that
- * sorts earlier is missing, it passes the turn on.
+ * attempt. In a queue whose wait is longer than that, the caller keeps its position. If its turn comes while a lock
+ * that sorts earlier is missing, it passes the turn on.
  */
 export class HoldAndWait {
   private failedAttempts = 0;
@@ -41,7 +41,7 @@ export class HoldAndWait {
   private next: Wanted | undefined;
   private running = false;
   private refuse: (error: Error) => void = () => {};
-  /** Rejects when one of the turns is refused, whatever the caller waits for at that moment. */
+  /** Rejects when the caller is refused in one of the queues, whatever it waits for at that moment. */
   private readonly refused: Promise<never>;
 
   constructor(
@@ -79,8 +79,8 @@ export class HoldAndWait {
     try {
       while (!(await this.takeInOrder())) {
         await Promise.all(all.map((wanted) => wanted.giveBack()));
-        // At least as long as the locks were held, plus a random time: two callers in step could obstruct each other
-        // for ever.
+        // At least as long as the locks were held, plus a random time. Without it, two callers in step could obstruct
+        // each other for ever.
         const pause = this.longestHold * (1 + this.runtime.random() / 2);
         await Promise.race([sleep(pause), this.refused]);
       }
@@ -94,7 +94,7 @@ export class HoldAndWait {
     return Math.min(LONGEST_HOLD, this.terms.longestHold);
   }
 
-  /** Resolves to false when the time has run out. */
+  /** Resolves to false when the time for holding locks has run out. */
   private async takeInOrder(): Promise<boolean> {
     let end = () => {};
     const over = new Promise<false>((resolve) => {

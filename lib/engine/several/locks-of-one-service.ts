@@ -80,7 +80,7 @@ export class LocksOfOneService implements WantedGroup<LockLease>, WaitingQueue {
     if (error !== undefined) caller?.refuse(error);
   }
 
-  /** @param attempts how often to ask while the holder is an owner of this process whose release is under way */
+  /** @param attempts how often to ask if the lock is busy by an owner of this process whose release is under way */
   async takeMissing(attempts = 2): Promise<BusyLock | undefined> {
     const missing = this.all.filter(({ taken }) => !taken);
     for (const wanted of missing) wanted.refreshReentry();
@@ -106,7 +106,7 @@ export class LocksOfOneService implements WantedGroup<LockLease>, WaitingQueue {
     return busy && this.behindRelease(busy, attempts);
   }
 
-  /** Asks again behind the release if the busy lock is held by an owner of this process that has left. */
+  /** Asks again after the release if the busy lock belongs to an owner of this process that is being released. */
   private async behindRelease(busy: BusyLock, attempts: number): Promise<BusyLock | undefined> {
     const answer = attempts > 1 ? this.context.unsettledReleases.nextAnswer(busy.holder) : undefined;
     if (answer === undefined) return busy;

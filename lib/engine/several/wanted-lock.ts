@@ -21,7 +21,7 @@ export class WantedLock implements Wanted {
   scoped = false;
   /** The lock, once it is acquired. */
   held: HeldLock | undefined;
-  /** The gate entered for a shared lock, set while that lock is claimed or held. */
+  /** The gate that was entered for a shared lock. Set while that lock is claimed or held. */
   private gate: ShareGate | undefined;
   /** Gates that are closed to other readers while {@link gate} is entered. */
   private above: readonly EnteredGate[] = [];
@@ -142,7 +142,7 @@ export class WantedLock implements Wanted {
     this.held = this.reentry?.held;
   }
 
-  /** Whether a caller that wants all locks, and whose wait time has expired, met an outage at this lock. */
+  /** Whether a caller of all locks whose waitTime is over was kept from this lock by an outage. */
   isUnavailableTo(caller: Caller<never>): boolean {
     const queue = this.context.queues.get(this.terms.type, this.name);
     return queue?.line.isUnavailableTo(caller) ?? this.context.outages.isSilent(caller, [this.key], false);

@@ -12,7 +12,7 @@ export function assertSupported({ blocking, description }: LockBackend, type: He
 }
 
 /**
- * Refuses `release: 'background'` where a caller relies on the answer to the release.
+ * Refuses `release: 'background'` if a caller relies on the answer to the release.
  *
  * @param onLost the option as it was given; undefined: it was not
  * @param what the name of the call in errors
@@ -27,7 +27,7 @@ export function assertMayNotConfirm(
     throw new LockConfigurationError(`${what}: release: 'background' is not possible: ${reason}. Use 'confirmed'`);
   if (onLost === 'throw')
     throw new LockConfigurationError(
-      `${what}: onLost: 'throw' and release: 'background' exclude each other: only the answer to the release can tell that the lock was lost, and nobody waits for it. Use release: 'confirmed', or leave out onLost`,
+      `${what}: onLost: 'throw' and release: 'background' exclude each other: only the answer to the release can show that the lock was lost, and nobody waits for it. Use release: 'confirmed', or leave out onLost`,
     );
 }
 

@@ -4,7 +4,7 @@ import { LockConfigurationError } from '../errors.js';
 /**
  * Milliseconds as a number, or a string in the format of the `ms` package: `'250ms'`, `'30s'`, `'2m'`, `'1h'`. Waits
  * and time-outs are at most 24 days (2³¹ − 1 ms, the longest timer of Node.js), leases at most 10 years. Only a
- * `waitTime` may be `Infinity`: for ever.
+ * `waitTime` may be `Infinity`, which means for ever.
  *
  * @publicApi
  */
@@ -38,8 +38,8 @@ export const MIN_LEASE_TIME = 100;
 export const MAX_TIMEOUT = 2 ** 31 - 1;
 
 /**
- * Ten years as `ms` counts them, so that `'10y'` is allowed. Far below the limit of PEXPIRE, and exact when added to a
- * time of the server.
+ * Ten years as `ms` counts them, so that `'10y'` is allowed. It is far below the limit of PEXPIRE, and remains exact
+ * when added to a time of the server.
  */
 export const MAX_LEASE_TIME = 10 * 365.25 * 24 * 60 * 60 * 1_000;
 

@@ -20,7 +20,7 @@ export interface LockOptions {
    */
   readonly outageTimeout?: Duration;
   /**
-   * How long Redis keeps the lock: a fixed time that is never extended, from 100 ms to 10 years. Default: for as long
+   * How long Redis keeps the lock, from 100 ms to 10 years. The watchdog never extends this time. Default: for as long
    * as the lock is held, renewed by the watchdog. A re-entry shares the lease of the outer lock: its own leaseTime is
    * not applied, and a fixed outer lease ends for both. (The read lock of a writer is a separate lock with its own
    * lease.)
@@ -39,20 +39,20 @@ export interface LockOptions {
    * For `withLock` and decorated methods; the release of a lease from `acquire()` is always confirmed. `'confirmed'`:
    * the call settles when Redis has answered the release. `'background'`: it settles when the body has ended, a round
    * trip earlier, and the release follows with the requests of this tick. If Redis then reports that the lock was gone,
-   * there is a `lost` event and a warning instead of LockLostError. To `tryAcquire` and `onBusy: 'skip'` of other
-   * processes, the lock may be busy for a round trip longer; callers that wait lose nothing. Not with an `onLost:
-   * 'throw'` that was given, `minReplicas`, `quorum`, or row locks. Default: the module's `release`.
+   * a `lost` event and a warning replace LockLostError. In other processes, `tryAcquire` and `onBusy: 'skip'` may find
+   * the lock busy for one round trip longer; waiting callers are not delayed. It cannot be combined with an explicit
+   * `onLost: 'throw'`, `minReplicas`, `quorum`, or row locks. Default: the module's `release`.
    */
   readonly release?: ReleaseMode;
   /**
-   * The name of this acquisition in events, metrics and client records: a word for its purpose, of at most 200
-   * characters, that is the same for all calls, unlike the lock's name. Default: none. (A decorated method has one
+   * The name of this acquisition in events, metrics and client records. It describes the purpose in at most 200
+   * characters and, unlike the lock's name, is the same for all calls. Default: none. (A decorated method has one
    * automatically.)
    */
   readonly group?: string;
 }
 
-/** Options of `LockService.adopt`, with the meaning that they have in {@link LockOptions}. @publicApi */
+/** Options of `LockService.adopt`, with the same meaning as in {@link LockOptions}. @publicApi */
 export type AdoptOptions = Pick<LockOptions, 'leaseTime' | 'outageTimeout' | 'onLost' | 'group'>;
 
 /** The known purpose of an acquisition: see `HoldRecord`. */
@@ -74,9 +74,9 @@ export interface AcquisitionTerms extends Purpose {
   readonly signal: AbortSignal | undefined;
   readonly onLost: 'throw' | 'warn';
   readonly release: ReleaseMode;
-  /** The caller can do without this lock, so its wait is not part of a deadlock. */
+  /** The caller can do without this lock, so its wait is never part of a deadlock. */
   readonly tentative: boolean;
-  /** The caller waits for as long as others lead, so that a long wait is no reason to warn. */
+  /** The caller waits for as long as others lead, so a long wait is no reason to warn. */
   readonly standsBy?: true;
 }
 

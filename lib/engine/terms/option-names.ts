@@ -1,7 +1,7 @@
 import { LockConfigurationError } from '../errors.js';
 
 /**
- * Refuses options that do not exist: a misspelt option must not be ignored.
+ * Refuses options that do not exist, because a misspelt option must not be ignored.
  *
  * @param what the name of the call in errors: `list()`
  * @throws LockConfigurationError naming the unknown option, and those that exist

@@ -9,14 +9,14 @@ interface TracedLocks {
   readonly name: string;
   readonly names: readonly string[];
   readonly type: HeldType;
-  /** Suits a metric's label: see `LockEvent.group`. */
+  /** Suitable as a metric's label: see `LockEvent.group`. */
   readonly group: string;
   /** `Class.method` of a decorated method; `''` for other callers. */
   readonly method: string;
   /**
    * A subscriber of `start` may set it to run the traced work (the acquisition, or the body of the hold) itself. The
    * function has to call `work` exactly once, at once, and return its result. Use it for contexts that are not kept in
-   * an AsyncLocalStorage; for those that are, use `bindStore`.
+   * an AsyncLocalStorage. For others, use `bindStore`.
    */
   run: (<T>(work: () => T) => T) | undefined;
 }
@@ -33,15 +33,15 @@ export interface AcquireMessage extends TracedLocks {
   waited: number | undefined;
   /** The acquisition shares a lock that the caller's scope already held. */
   reentry: boolean | undefined;
-  /** The caller of a single flight got the result of another one's run, and `owner` is the run's. */
+  /** The caller of a single flight got the result of another caller's run, and `owner` is the owner of that run. */
   shared: boolean | undefined;
-  /** Another caller of this process passed the lock on, without freeing it in between. */
+  /** Another caller of this process handed the lock off to this one, without freeing it in between. */
   handedOff: boolean | undefined;
   /** For several locks, the owner of the first. */
   owner: string | undefined;
   /** By the locks' names. */
   owners: ReadonlyMap<string, string> | undefined;
-  /** Undefined also for several locks with different tokens. */
+  /** Also undefined for several locks with different tokens. */
   fencingToken: number | undefined;
   /** The holder of the lock when the caller was refused, if it was found out. */
   holderClient: HolderClient | undefined;
@@ -54,7 +54,7 @@ export interface HoldMessage extends TracedLocks {
   readonly owner: string;
   readonly owners: ReadonlyMap<string, string>;
   readonly fencingToken: number | undefined;
-  /** The hold shares a lock of an outer scope, whose hold counts. */
+  /** The hold shares a lock that an outer scope holds. Only the outer hold counts. */
   readonly reentry: boolean;
   /** The acquisition that this hold follows. */
   readonly acquisition: AcquireMessage;

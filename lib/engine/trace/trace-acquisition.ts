@@ -12,7 +12,7 @@ export function isTraced({ events }: EngineContext): boolean {
   return events.failures || acquireChannel.hasSubscribers || holdChannel.hasSubscribers;
 }
 
-/** What the caller of a single flight gets instead of a lease: the result of another one's run. */
+/** What the caller of a single flight gets instead of a lease: the result of another caller's run. */
 interface Shared {
   readonly value: string;
   /** The owner of the run. */

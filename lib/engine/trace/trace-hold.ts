@@ -19,8 +19,8 @@ const holds = new WeakMap<LockLease, TracedHold>();
 let open = 0;
 
 /**
- * Starts to trace the hold of a lease. The hold begins with the body that gets the lease, or in the next turn if there
- * is none.
+ * Starts to trace the hold of a lease. The hold begins when the body that gets the lease begins or, if there is none,
+ * in the next turn of the event loop.
  */
 export function traceHold({ runtime, events }: EngineContext, lease: LockLease, acquisition: AcquireMessage): void {
   if (!holdChannel.hasSubscribers || !lease.live) return;

@@ -10,7 +10,9 @@ import type { Caller } from './waiter.js';
 const SHORTEST_PAUSE = 20;
 /** The shortest time between two log lines about the same node, in milliseconds, however often it comes and goes. */
 const QUIET_TIME = 10_000;
-/** A node without any answer during a whole wait, of at least this many milliseconds, counts as silent. */
+/**
+ * A node that gave no answer during a whole wait counts as silent if the wait lasted at least this many milliseconds.
+ */
 const SILENCE = 100;
 
 /** Callers that wait for the same keys. */
@@ -24,15 +26,15 @@ export interface WaitingQueue {
 /** All queues in which callers of a service wait. */
 export interface WaitingQueues {
   readonly isEmpty: boolean;
-  /** Queues may come and go meanwhile. */
-  forEach(show: (queue: WaitingQueue) => void): void;
+  /** Queues may come and go during the iteration. */
+  forEach(visit: (queue: WaitingQueue) => void): void;
 }
 
 /**
  * Limits how long the callers of one service wait while the backend does not answer. The backend knows which node does
  * not answer, and since when (see {@link NodeHealth}). This class searches all waiting callers for those whose
- * `outageTimeout` is over. Callers that meet no outage cost nothing here. `ping-while-waiting.ts` makes sure that an
- * outage is noticed.
+ * `outageTimeout` is over. While there is no outage, callers cost nothing here. `ping-while-waiting.ts` makes sure that
+ * an outage is noticed.
  */
 export class OutageLimit {
   /**
@@ -57,7 +59,7 @@ export class OutageLimit {
   /**
    * Notes a caller that arrives during an outage.
    *
-   * @returns the error if the caller is refused at once: when it tries only once and there is no connection
+   * @returns the error if the caller is refused at once, because it tries only once and there is no connection
    */
   arrived(caller: Caller<never>, keys: readonly string[]): LockUnavailableError | undefined {
     const since = this.since(keys);
@@ -127,7 +129,7 @@ export class OutageLimit {
     if (node.since === undefined) this.away.delete(node);
     else this.away.add(node);
     this.active = this.away.size > 0;
-    // Not at once: the backend is about to reject the requests of the callers.
+    // Not at once, because the backend is about to reject the requests of the callers.
     if (node.since !== undefined) this.runtime.nextTurn(() => this.search());
     else if (!this.active) this.cancelSearch();
   }
@@ -154,7 +156,7 @@ export class OutageLimit {
     return new LockUnavailableError(`Gave up waiting for ${what}: ${cause.message}`, name, { cause });
   }
 
-  /** Schedules a search for the time when a caller is to be refused, unless the caller times out before. */
+  /** Schedules a search for the time when a caller has to be refused, unless its own waitTime ends before that. */
   private searchFor(caller: Caller<never>, time: number): void {
     const delay = time - this.runtime.monotonic();
     if (this.closed || time >= this.nextSearch || caller.remainingWait <= delay) return;

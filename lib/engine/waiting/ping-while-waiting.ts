@@ -12,8 +12,8 @@ export interface RestingCallers {
 }
 
 /**
- * Pings the nodes on which callers of one service wait, so that an outage is noticed even while no caller asks. One ping
- * for each node, whatever the number of callers.
+ * Pings the nodes on which callers of one service wait, so that an outage is noticed even while no caller asks. Each
+ * node gets one ping, however many callers wait.
  */
 export class PingWhileWaiting {
   /** The number of queues whose callers rest. */
@@ -27,7 +27,7 @@ export class PingWhileWaiting {
     private readonly queues: WaitingQueues,
   ) {}
 
-  /** Notes that these callers rest, until {@link unrest}. */
+  /** Notes that these callers rest until {@link unrest} is called. */
   rest(callers: RestingCallers): void {
     if (callers.resting) return;
     callers.resting = true;

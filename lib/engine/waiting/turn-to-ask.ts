@@ -54,7 +54,7 @@ export class TurnToAsk {
 
   /**
    * @param retry called when the backend may be asked again
-   * @param takeTicket gives this process a number among those that came too late, if the backend supports this
+   * @param takeTicket gives this process a number among those that asked too late, if the backend supports this
    */
   constructor(
     private readonly subscribe: (listener: (wake: Wake) => void) => Subscription,
@@ -110,7 +110,7 @@ export class TurnToAsk {
     if (this.subscription !== undefined) this.ownMessagesPending++;
   }
 
-  /** Notes that the release has published no message, as far as is known, so none is expected. */
+  /** Notes that the release has published no message, as far as is known, so that none is expected. */
   releasedSilently(): void {
     if (this.ownMessagesPending > 0) this.ownMessagesPending--;
   }
@@ -146,8 +146,7 @@ export class TurnToAsk {
     this.wake();
   }
 
-  /** No caller waits any more. */
-  onEmpty(): void {
+  /** Called when no caller waits any more. */ onEmpty(): void {
     this.open();
   }
 

@@ -31,7 +31,7 @@ export function busyError(
 ): LockBusyError {
   const waited = terms.waitTime > 0 ? `: not free within ${terms.waitTime} ms` : '';
   const who = `${holder ?? 'another owner'}${here ? ' (this process)' : ofClient(client, unrecorded)}`;
-  const detached = holder !== undefined && isTicketOwner(holder) ? ' (detached, and waits to be adopted)' : '';
+  const detached = holder !== undefined && isTicketOwner(holder) ? ' (detached, waiting to be adopted)' : '';
   const lease = remaining >= 0 ? `, its lease ends in ${remaining} ms${fixed ? '' : ' unless renewed'}` : '';
   return new LockBusyError(
     `The lock '${name}' is busy${waited}; held by ${who}${detached}${lease}`,

@@ -73,7 +73,7 @@ export function toOptions<Options extends { readonly key: LockKey; readonly serv
   return given;
 }
 
-/** How errors show a value that is not what it should be. */
+/** How errors show an invalid value. */
 export function describeValue(value: unknown): string {
   if (typeof value === 'string') return `'${value.slice(0, 40)}'`;
   if (Array.isArray(value)) return 'a list';

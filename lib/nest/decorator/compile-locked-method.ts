@@ -121,7 +121,10 @@ export function purposeOf({ key, onBusy }: Pick<DistributedLockOptions, 'key' | 
   return { group, method: where, skips: onBusy !== undefined && onBusy !== 'throw' };
 }
 
-/** One class can be instantiated in several applications, each with its own lock service. */
+/**
+ * Resolves the terms once per service, because one class can be instantiated in several applications, each with its own
+ * lock service.
+ */
 export function resolvedOncePerService<Terms>(resolve: (locks: LockService) => Terms): (locks: LockService) => Terms {
   const resolved = new WeakMap<LockService, Terms>();
   return (locks) => {

@@ -11,11 +11,11 @@ interface Replacement {
 }
 
 /**
- * A decorator that replaces a method of instances. The wrapper looks like the method, and instances of the class get
- * the lock service.
+ * A decorator that replaces a method of instances. The wrapper looks like the method, and instances of the class get a
+ * lock service.
  *
  * @param decorator how errors name it: `@DistributedLock`
- * @param replace gets the method, and how errors name it: `OrdersService.ship`
+ * @param replace receives the method, and how errors name it: `OrdersService.ship`
  */
 export function decorateMethod(
   decorator: string,

@@ -12,8 +12,8 @@ import { serviceOf } from './locked-call.js';
 import { returnKindOf } from './return-kind.js';
 
 /**
- * What the name of a single flight is made of: a template, as in `LockKey`, or a function of the method's arguments.
- * It makes one name.
+ * How the name of a single flight is built: a template, as in `LockKey`, or a function of the method's arguments. It
+ * has to give one name.
  *
  * @publicApi
  */
@@ -23,8 +23,8 @@ export type FlightKey<Args extends readonly unknown[] = Anything[]> = string | (
 export interface SingleFlightOptions<Args extends readonly unknown[] = Anything[]>
   extends Omit<FlightOptions, 'signal' | 'group'> {
   /**
-   * What the name is made of: a template such as `'prices:#<args[0]>'`, or a function of the method's arguments. A value
-   * that is missing is a LockKeyError, and the method does not run.
+   * How the name is built: a template such as `'prices:#<args[0]>'`, or a function of the method's arguments. If a
+   * value is missing, the call fails with LockKeyError, and the method does not run.
    */
   readonly key: FlightKey<Args>;
   /** Name of the RedisLockModule to use. Default: the one without a name. */
@@ -54,7 +54,7 @@ interface FlightMethod extends DecoratedMethod {
 
 /**
  * Runs the method once for all calls with the same key at the same time, in all processes that share the Redis: one
- * call runs it, and the others get its result. With `keepFor` also later calls get it.
+ * call runs it, and the others get its result. With `keepFor`, later calls get it, too.
  *
  * ```ts
  * @SingleFlight({ key: 'prices:#<args[0]>', keepFor: '1m' })
@@ -64,14 +64,14 @@ interface FlightMethod extends DecoratedMethod {
  * async fetchRates() { … }
  * ```
  *
- * The method returns a promise of a JSON value; for others give `serialize` and `deserialize`. All callers get a copy of
- * what the method returned, so it may depend on the key alone: put into the key what the result depends on, such as the
- * user. The decorator may be used where `@DistributedLock` may. In the method, `currentLease()` has the fencing token.
- * `LockService.forgetResult(name)` deletes a kept result.
+ * The method returns a promise of a JSON value. For other types, set `serialize` and `deserialize`. All callers get a
+ * copy of what the method returned, so the result may depend only on the key. If it depends on something else, such as
+ * the user, make that a part of the key. The decorator may be used where `@DistributedLock` may. In the method,
+ * `currentLease()` has the fencing token. `LockService.forgetResult(name)` deletes a kept result.
  *
  * Calls fail with the errors of `LockService.singleFlight`, and with LockKeyError when no name can be made from the
- * arguments. A call with the same key from inside the method is a LockDeadlockError, because it would wait for itself;
- * so is `super.method()` where both methods are decorated.
+ * arguments. A call with the same key from inside the method fails with LockDeadlockError, because it would wait for
+ * itself. So does `super.method()` if both methods are decorated.
  *
  * @throws LockConfigurationError when the class is defined, naming class, method and what is wrong
  * @see {@link LockService.singleFlight}, and docs/single-flight.md
@@ -90,7 +90,7 @@ export function SingleFlight(keyOrOptions: FlightKey | Given): FlightDecorator<A
   }) as FlightDecorator<Anything[], Anything>;
 }
 
-/** What a result has to be without a serializer. */
+/** Stands for the type of results without a serializer. */
 declare const JSON_ONLY: unique symbol;
 
 /**
@@ -178,7 +178,7 @@ function oneName(names: string | readonly string[], { where }: FlightMethod): st
   );
 }
 
-/** What replaces LockService in a test shares nothing unless it has a `singleFlight`. */
+/** In a test, a replacement of LockService can share results only if it has `singleFlight`. */
 function mockedFlight(
   mock: Partial<Pick<LockService, 'singleFlight'>>,
   name: string,
@@ -188,7 +188,7 @@ function mockedFlight(
   const call = mock.singleFlight as ((...args: unknown[]) => unknown) | undefined;
   if (typeof call !== 'function')
     throw new LockConfigurationError(
-      `${where} did not run, because what replaces LockService has no singleFlight. Give the mock one, or use LockTestingModule of 'nestjs-redis-lock/testing'`,
+      `${where} did not run, because the replacement of LockService has no singleFlight. Give the mock one, or use LockTestingModule of 'nestjs-redis-lock/testing'`,
     );
   return call.apply(mock, Object.keys(options).length === 0 ? [name, body] : [name, options, body]);
 }

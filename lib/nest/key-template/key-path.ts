@@ -1,6 +1,6 @@
 import type { Expression, Step } from './key-template-parser.js';
 
-/** One call of a method, from which keys are made. */
+/** One call of a method, from which a key is made. */
 export interface Invocation {
   readonly instance: object;
   readonly args: readonly unknown[];

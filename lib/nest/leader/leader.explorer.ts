@@ -21,7 +21,7 @@ export class LeaderExplorer implements OnApplicationBootstrap {
   private readonly token: symbol;
   private readonly scanner = new MetadataScanner();
 
-  /** @param service a mock without `leadBy` in a test: nobody leads */
+  /** @param service in a test, a mock that may lack `leadBy`; nobody leads then */
   constructor(
     private readonly service: Partial<Pick<LockService, 'leadBy'>> | undefined,
     private readonly name: string | undefined,
@@ -57,7 +57,7 @@ export class LeaderExplorer implements OnApplicationBootstrap {
       );
   }
 
-  /** The methods that lead by this service. */
+  /** The methods of a class whose elections use this service. */
   private methodsOf(prototype: object | undefined): readonly LeaderMethodOf[] {
     if (prototype === undefined || prototype === null) return [];
     return this.scanner.getAllMethodNames(prototype).flatMap((method) => {

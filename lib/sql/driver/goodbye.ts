@@ -1,4 +1,4 @@
-/** How long, in milliseconds, the server may take to close a connection after the client asks it to. */
+/** How long the server may take to close a connection after the client has asked it to, in milliseconds. */
 const PATIENCE = 1_000;
 
 /** The members of a socket that {@link closeSoon} uses. */

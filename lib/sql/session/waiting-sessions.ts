@@ -4,7 +4,7 @@ import type { LockServer } from '../server/lock-server.js';
 import type { ControlConnection } from './control-connection.js';
 
 /** The time between the first check that finds a session not waiting and the second one, in milliseconds. */
-const SECOND_LOOK = 1_000;
+const SECOND_CHECK = 1_000;
 /** The shortest time between two checks of the sessions, even with shorter leases, in milliseconds. */
 const SHORTEST_PERIOD = 1_000;
 
@@ -47,7 +47,7 @@ export class WaitingSessions {
     const shortest = Math.min(...[...this.waiting].map(({ leaseTime }) => leaseTime));
     const timer = this.runtime.timer(Math.max(SHORTEST_PERIOD, shortest / 3), async () => {
       // The control connection may have been cut as well. The second attempt uses a new one.
-      await this.look().catch(() => this.look().catch(() => {}));
+      await this.check().catch(() => this.check().catch(() => {}));
       if (this.timer !== timer) return;
       this.timer = undefined;
       this.schedule();
@@ -59,13 +59,13 @@ export class WaitingSessions {
    * Both checks use the same connection. After a restart in between, the second answer would be about another server
    * process.
    */
-  private look(): Promise<void> {
+  private check(): Promise<void> {
     return this.control.run(async (control) => {
       const suspects = await this.notWaiting(control, [...this.waiting]);
       if (suspects.length === 0) return;
-      await new Promise<void>((resolve) => void this.runtime.timer(SECOND_LOOK, resolve));
+      await new Promise<void>((resolve) => void this.runtime.timer(SECOND_CHECK, resolve));
       const gone = await this.notWaiting(control, this.stillWaiting(suspects));
-      // First reads an answer that may have arrived meanwhile.
+      // Reads an answer that may have arrived meanwhile.
       await new Promise<void>((resolve) => this.runtime.nextTurn(resolve));
       for (const { connection } of this.stillWaiting(gone)) {
         connection.destroy('the database reports that it no longer waits for the lock');

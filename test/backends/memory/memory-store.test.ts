@@ -91,7 +91,7 @@ describe('MemoryStore', () => {
   });
 
   it.each(['reentrant', 'fair', 'read', 'write', 'fenced'] as const)(
-    'drops %s locks that lapsed and that nobody asks for again',
+    'drops expired %s locks that nobody asks for again',
     async (type) => {
       for (let n = 0; n < 10_000; n++) {
         await acquire(`order:${n}`, type);
@@ -101,7 +101,7 @@ describe('MemoryStore', () => {
     },
   );
 
-  it('removes waiters that died, of one lock or of many', async () => {
+  it('removes dead waiters of one lock or of many locks', async () => {
     await acquire('held', 'fair', 10_000_000);
     await acquire('read', 'read', 10_000_000);
     for (let n = 0; n < 5_000; n++) {
@@ -132,7 +132,7 @@ describe('MemoryStore', () => {
   });
 
   it.each(['reentrant', 'fenced'] as const)(
-    'gives growing tokens of %s locks when the clock was set back, even of one long forgotten',
+    'gives growing tokens of %s locks when the clock was set back, even of locks that were forgotten long ago',
     async (type) => {
       const before = (await acquire('order', type, 1)) as Acquired;
       runtime.advance(10 * 60_000);

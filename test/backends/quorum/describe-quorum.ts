@@ -1,7 +1,7 @@
 import { describeLockBackend } from '../../contract/describe-lock-backend.js';
 import { connectQuorum, QUORUM_TYPES, startNodes } from './redis-nodes.js';
 
-/** The contract of a backend, on a quorum of so many servers. */
+/** Runs the contract of a backend on a quorum of this many servers. */
 export function describeQuorum(count: number): void {
   describeLockBackend(
     `QuorumBackend, ${count} RedisBackends`,

@@ -41,7 +41,7 @@ describe('a quorum, seen from outside', () => {
     expect(await shop.inspect('order')).toMatchObject({ locked: false, owners: [], waiting: 0 });
   });
 
-  it('refuses list() and clients(), and says what to ask in their place', async () => {
+  it('refuses list() and clients(), and says what to use instead', async () => {
     await expect(shop.list()).rejects.toThrow(LockConfigurationError);
     await expect(shop.list()).rejects.toThrow(
       /^list\(\): the backend \(quorum of .+\) cannot list locks; ask a service with a connection to one of its servers$/,

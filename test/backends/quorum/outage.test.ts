@@ -38,7 +38,7 @@ describe.each([3, 5])('Redlock over %i servers', (count) => {
   }, 60_000);
   afterAll(() => Promise.all(servers.map((server) => server.stop())));
 
-  /** A process of its own, which renews three times in a lease. */
+  /** A separate process, which renews three times in a lease. */
   function open(
     options: { watchdogTimeout?: number; nodeTimeout?: number; commandTimeout?: number } = {},
   ): LockService {
@@ -65,7 +65,7 @@ describe.each([3, 5])('Redlock over %i servers', (count) => {
   /** The owners of the lock on this server. */
   const ownersOn = (node: number) => clients[node].hkeys(`lock:${name}`);
 
-  /** Settles when so many renewals have begun and ended since. */
+  /** Settles when this many renewals have begun and ended from now on. */
   async function renewed(service: LockService, times: number): Promise<void> {
     let renewals = 0;
     const off = service.on('renewed', () => renewals++);
@@ -189,9 +189,9 @@ describe.each([3, 5])('Redlock over %i servers', (count) => {
     for (const node of most) expect(await ownersOn(node)).toEqual(['somebody:1']);
   });
 
-  it('revokes what servers granted that answered too late', async () => {
+  it('revokes what servers granted whose answers came too late', async () => {
     const service = open({ watchdogTimeout: NEVER, nodeTimeout: 200 });
-    await service.withLock('other', () => {}); // all connections are open
+    await service.withLock('other', () => {}); // opens all connections
     for (const node of most) servers[node].pause();
     expect(await errorOf(service.tryAcquire(name))).toBeInstanceOf(LockUnavailableError);
     for (const node of most) servers[node].resume();
@@ -253,7 +253,7 @@ describe.each([3, 5])('Redlock over %i servers', (count) => {
         await lease.release();
       };
       await take(one);
-      // The clock of one server is ahead; then it is gone.
+      // The clock of one server is ahead, and then that server is gone.
       const clock = type === 'fenced' ? `redisson_lock_token:{lock:${name}}` : 'nestjs_redis_lock_clock';
       await clients[0].set(clock, String(Date.now() * 1_000 + 3_600_000_000));
       for (let node = 1; node <= minority; node++) servers[node].pause();

@@ -12,7 +12,7 @@ export function startNodes(count: number): Promise<RedisServer[]> {
   return Promise.all(Array.from({ length: count }, () => startRedis()));
 }
 
-/** What one process has of a quorum over these servers. */
+/** The backends and connections that one process has for a quorum over these servers. */
 export function connectQuorum(
   servers: readonly RedisServer[],
   options: { readonly commandTimeout?: number; readonly nodeTimeout?: number } = {},

@@ -16,7 +16,7 @@ const ROUNDS = 5;
 const SLOW_NETWORK = { delay: 20, lost: 0, unanswered: 0, unheard: 0 };
 const LOSSY_NETWORK = { delay: 60, lost: 0.05, unanswered: 0.05, unheard: 0.2 };
 
-/** Services that contend for one lock on unreliable nodes, and a check of what must not happen meanwhile. */
+/** Services that contend for one lock on unreliable nodes, with checks of what must never happen. */
 class Simulation {
   readonly runtime: VirtualRuntime;
   readonly stores: MemoryStore[];
@@ -54,14 +54,14 @@ class Simulation {
     });
   }
 
-  /** All callers have had their rounds. */
+  /** Settles when all callers have done their rounds. */
   async run(): Promise<void> {
     const callers = this.services.flatMap((service) => Array.from({ length: CALLERS }, () => this.call(service)));
     await this.runtime.until(Promise.all(callers), 3_600_000);
     this.ended = true;
   }
 
-  /** One node after the other cannot be reached for a while, by one service or by all: sometimes two of them. */
+  /** Cuts off one node after the other for a while, from one service or from all; sometimes two nodes at once. */
   async cutNodesOff(): Promise<void> {
     while (!this.ended) {
       const node = Math.floor(this.stores.length * this.runtime.random());
@@ -76,12 +76,12 @@ class Simulation {
     }
   }
 
-  /** Owners that a node was asked to give a lock to after their release. */
+  /** The owners for which a node received an acquisition after their release. */
   get reused(): string[] {
     return this.links.flat().flatMap((link) => link.reused);
   }
 
-  /** How many lock fields are left on the nodes. */
+  /** How many lock fields remain on the nodes. */
   async leftBehind(): Promise<number> {
     const views = this.stores.map((store) => new MemoryBackend({ runtime: this.runtime, store }).inspect('lock:hot'));
     return (await Promise.all(views)).reduce((sum, { owners }) => sum + owners.length, 0);
@@ -124,7 +124,7 @@ class Simulation {
     this.lastToken = lease.fencingToken;
   }
 
-  /** At most one lease is certain to be held. */
+  /** Checks that at most one lease is certain to be held. */
   private check(): void {
     const holders = [...this.inside].filter((lease) => lease.held);
     if (holders.length > 1) this.violations.push(`${holders.map(({ owner }) => owner).join(' and ')} both hold it`);

@@ -9,15 +9,15 @@ import {
 import type { Runtime } from '../../../lib/backends/runtime.js';
 import { SpentOwners } from '../../support/watched/spent-owners.js';
 
-/** How a network treats commands and messages; probabilities between 0 and 1. */
+/** How a network treats commands and messages. Probabilities are between 0 and 1. */
 export interface NetworkConditions {
   /** The longest delay in each direction, in ms. */
   delay: number;
-  /** A command never arrives. */
+  /** The probability that a command never arrives. */
   lost: number;
-  /** A command is executed, and its answer does not arrive. */
+  /** The probability that a command is executed, and its answer never arrives. */
   unanswered: number;
-  /** A message to a subscriber does not arrive. */
+  /** The probability that a message to a subscriber never arrives. */
   unheard: number;
 }
 
@@ -25,11 +25,14 @@ const COMMAND_TIMEOUT = 1_000;
 
 const UNDISTURBED: readonly (string | symbol)[] = ['canAcquireTogether', 'close', 'listenToClient'];
 
-/** A backend behind a network that delays and loses, by the random numbers of a runtime. While it is cut off, nothing gets through. */
+/**
+ * A backend behind a network that delays and loses commands, by the random numbers of a runtime. While it is cut off,
+ * nothing gets through.
+ */
 export class UnreliableNode {
   cutOff = false;
   readonly backend: LockBackend;
-  /** Owners that were sent in an acquisition after their release. */
+  /** The owners for which an acquisition was sent after their release. */
   readonly reused: string[] = [];
   private readonly owners = new SpentOwners((_key, owner) => this.reused.push(owner));
 

@@ -53,7 +53,7 @@ describe('LockUnavailableError says why', () => {
     return locks;
   }
 
-  /** After the service has found the reason, as a running service has. */
+  /** Called after the service has found the reason, as a running service would have. */
   async function refusalOf(locks: LockService, ask: Ask, waitTime: number): Promise<Error> {
     let known = false;
     locks.on('error', () => {
@@ -201,7 +201,7 @@ describe('LockUnavailableError says why', () => {
     expect(lines).toEqual(expect.arrayContaining(expected));
   });
 
-  it('but not with an earlier reason, once it is connected again', async () => {
+  it('but without an earlier reason, once it is connected again', async () => {
     const server = await startRedis();
     const locks = service({ connection: server.url, commandTimeout: 200 });
     await (await locks.acquire('a')).release();

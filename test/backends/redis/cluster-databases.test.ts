@@ -7,7 +7,7 @@ import { startRedis } from '../../support/servers/redis-server.js';
 const MASTERS = 3;
 const DATABASE = 3;
 
-/** Whether the server can have numbered databases in a cluster, as Valkey 9 can. */
+/** Whether the server supports numbered databases in a cluster, as Valkey 9 does. */
 async function hasClusterDatabases(): Promise<boolean> {
   try {
     await (await startRedis({ args: ['--cluster-enabled', 'yes', '--cluster-databases', '16'] })).stop();

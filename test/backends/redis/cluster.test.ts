@@ -151,7 +151,7 @@ describe('a Redis cluster', () => {
   it('asks again how to publish when no server answered the first time', async () => {
     const backend = open({ commandTimeout: 300 });
     const lock = request();
-    // An acquisition publishes nothing, so that the release is the first to ask.
+    // An acquisition publishes nothing, so the release is the first command that asks for the mode.
     await until(() => backend.acquire(lock).catch(() => false));
     for (const server of cluster.servers) server.pause();
     try {
@@ -225,8 +225,8 @@ describe('a Redis cluster', () => {
     try {
       await until(() => backend.renew(lock).catch(() => false), 20_000);
       if (isSharded) await until(() => wakes.count('resync') > 0, 20_000);
-      // It was woken when the master fell silent, and may not have subscribed again yet: then it is woken once more when it has.
-      // Without shards, the waiter may or may not listen on the master that hangs.
+      // It was woken when the master stopped answering, and may not have subscribed again yet. It is woken once more
+      // when it has. Without sharded channels, the waiter may or may not be subscribed at the master that hangs.
       const before = isSharded ? wakes.all.length : 0;
       expect(await backend.release(lock)).toMatchObject({ released: true });
       await until(() => wakes.all.length > before, 20_000);

@@ -109,7 +109,7 @@ describe('a client that has ended', () => {
     expect(warnings).toEqual([expect.stringMatching(/Could not renew the lock 'order'.*was closed by its owner/)]);
   });
 
-  itOfIoredis('refuses every acquisition also when it is ours and its retryStrategy gave up', async () => {
+  itOfIoredis('refuses every acquisition, even if it is ours and its retryStrategy gave up', async () => {
     const port = await freePort();
     for (const connection of [
       { host: '127.0.0.1', port, retryStrategy: () => null },

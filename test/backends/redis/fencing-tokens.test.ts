@@ -86,7 +86,7 @@ describe('fencing tokens in Redis', () => {
     async (type) => {
       const [ann, bob] = [world.backend(), world.backend()];
       const key = world.key();
-      const ahead = Date.now() * 1_000 + 3_600_000_000; // so that the clock of the server plays no part
+      const ahead = Date.now() * 1_000 + 3_600_000_000; // so that the server's clock does not matter
       await bob.raiseToken(key, type, ahead);
       const tokens: number[] = [];
       for (const backend of [ann, bob, ann, ann, bob, bob, ann]) tokens.push(await token(backend, type, key));

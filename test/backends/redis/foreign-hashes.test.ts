@@ -6,7 +6,9 @@ import { CLIENT, RedisWorld } from './redis-world.js';
 
 const TYPES: readonly LockType[] = ['reentrant', 'fair', 'read', 'write', 'fenced'];
 
-/** Of hashes that a lock's owner might have counted in, far above what a script could count to while others wait. */
+/**
+ * The value of a hash field that looks like a number of holds: far more than a script can count to while others wait.
+ */
 const HUGE = '5000000';
 
 const FOREIGN: Readonly<Record<string, Readonly<Record<string, string>>>> = {

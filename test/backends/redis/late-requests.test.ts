@@ -19,7 +19,7 @@ describe('a request that reaches Redis after its caller has left', () => {
     await new Promise((resolve) => setTimeout(resolve, 100));
     world.server.resume();
     await world.redis.ping();
-    // The server then executes what it has received, in the order of arrival, also of other connections.
+    // The server then executes what it has received from all connections, in the order of arrival.
     await new Promise((resolve) => setTimeout(resolve, 100));
     await world.redis.ping();
     return error;
@@ -160,7 +160,7 @@ async function serverTime(world: RedisWorld): Promise<number> {
   return seconds * 1_000 + Math.floor(micros / 1_000);
 }
 
-/** A reply to TIME that is off by some seconds. */
+/** A reply to TIME that is wrong by some seconds. */
 function shiftTime(text: string, seconds: number): string {
   return text.replace(/\*2\r\n\$10\r\n(\d{10})\r\n/, (_, time) => `*2\r\n$10\r\n${Number(time) + seconds}\r\n`);
 }

@@ -2,12 +2,12 @@ import type { AcquireRequest, LockType } from '../../../lib/backends/lock-backen
 import { until } from '../../support/until.js';
 import { CLIENT, RedisWorld } from './redis-world.js';
 
-/** What stands in Redis and goes over its channels: Redisson's layout, to the letter. */
+/** The keys in Redis and the messages on its channels: exactly Redisson's layout. */
 describe('the layout in Redis', () => {
   const world = new RedisWorld();
   const java = '99999999-8888-7777-6666-555555555555:42';
 
-  /** What is published on any channel while `work` runs. */
+  /** The messages that are published on any channel while `work` runs. */
   async function published(count: number, work: () => Promise<unknown>): Promise<string[]> {
     const listener = world.redis.duplicate();
     const heard: string[] = [];
@@ -51,7 +51,7 @@ describe('the layout in Redis', () => {
     const { key, token, backend, lock } = await take('fenced', { key: 'lock:f' });
     expect(await world.keys()).toEqual([key, 'nestjs_redis_lock_clock', 'redisson_lock_token:{lock:f}']);
     expect(await world.redis.get('redisson_lock_token:{lock:f}')).toBe(String(token));
-    await world.redis.incrby('redisson_lock_token:{lock:f}', 10_000_000); // as Java would, and ahead of the time
+    await world.redis.incrby('redisson_lock_token:{lock:f}', 10_000_000); // as Java would, and ahead of the clock
     await backend.release(lock);
     expect(await backend.acquire(lock)).toMatchObject({ token: token + 10_000_001 });
   });
@@ -69,7 +69,7 @@ describe('the layout in Redis', () => {
     expect(forced.map(sorted)).toContain(sorted(`nestjs_redis_lock_client:{${CLIENT}} ${removal}`));
   });
 
-  it('of a fair lock has a queue, and tells its head alone', async () => {
+  it('of a fair lock has a queue, and only its head is notified', async () => {
     const { backend, lock } = await take('fair', { key: 'lock:q' });
     const [first, second] = [world.owner(), world.owner()];
     for (const owner of [first, second]) await backend.acquire({ ...lock, owner, waiterTimeout: 5_000 });
@@ -100,8 +100,8 @@ describe('the layout in Redis', () => {
     expect(await world.keys()).toEqual(['nestjs_redis_lock_clock']);
   });
 
-  // Until 7.2, Redis goes on reading its clock within a script. A lock that outlasts its last reader by two ms looks like one that
-  // somebody else reads, and the writer that waits would not be told.
+  // Until 7.2, the clock of Redis advances while a script runs. A lock that outlasts its last reader by two ms would
+  // look like one that somebody else reads, and the waiting writer would not be notified.
   it('of a read lock sets the lease of the lock before that of its reader', async () => {
     const monitor = await world.redis.monitor();
     const set: string[] = [];
@@ -119,14 +119,14 @@ describe('the layout in Redis', () => {
     }
   });
 
-  it('of a read lock does not outlast its readers, however many dead ones were looked through', async () => {
+  it('of a read lock does not outlast its readers, however many dead ones were checked', async () => {
     for (const key of ['lock:a', 'lock:b', 'lock:c']) {
       const { backend, lock, owner } = await take('write', { key });
       await backend.acquire({ ...lock, type: 'read' });
       for (let batch = 0; batch < 20; batch++) {
         await world.redis.hset(key, Object.fromEntries(Array.from({ length: 1_000 }, () => [world.owner(), '1'])));
       }
-      await backend.release(lock); // and reads on
+      await backend.release(lock); // and continues to read
       const [left, ttl] = await leases(key, owner);
       expect(ttl).toBeLessThanOrEqual(left + 1);
       expect(ttl).toBeGreaterThan(left - 1_000);
@@ -152,7 +152,7 @@ describe('the layout in Redis', () => {
     expect(await world.redis.pttl('nestjs_redis_lock_writers:{lock:rw}')).toBeLessThanOrEqual(5_000);
   });
 
-  describe('as Java leaves it', () => {
+  describe('as Java writes it', () => {
     it('makes a lock busy that Java holds more than once', async () => {
       const backend = world.backend();
       const lock = world.request();
@@ -173,7 +173,7 @@ describe('the layout in Redis', () => {
       expect(await backend.acquire(lock)).toMatchObject({ acquired: true });
     });
 
-    it('keeps the place of a waiter behind Java waiters, who take their waiting time from every score', async () => {
+    it('keeps the place of a waiter behind Java waiters, which subtract their waiting time from every score', async () => {
       const { backend, lock } = await take('fair', { key: 'lock:q' });
       await world.redis.rpush('redisson_lock_queue:{lock:q}', java);
       await world.redis.zadd('redisson_lock_timeout:{lock:q}', Date.now() + 330_000, java);
@@ -189,7 +189,7 @@ describe('the layout in Redis', () => {
       expect(await score()).toBeLessThan(Date.now() + 6_000);
     });
 
-    it('lets a waiter that Java dropped stand in again when it asks', async () => {
+    it('lets a waiter that Java dropped enter the queue again when it asks', async () => {
       const { backend, lock } = await take('fair', { key: 'lock:q' });
       const waiter = { ...lock, owner: world.owner(), waiterTimeout: 5_000 };
       await backend.acquire(waiter);
@@ -209,7 +209,7 @@ describe('the layout in Redis', () => {
   });
 });
 
-/** The fields of a message in JSON come in any order. */
+/** The fields of a JSON message may be in any order. */
 function sorted(message: string): string {
   const [channel, text = ''] = message.split(/ (.*)/s);
   return text.startsWith('{') ? `${channel} ${JSON.stringify(Object.entries(JSON.parse(text)).sort())}` : message;

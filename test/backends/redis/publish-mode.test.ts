@@ -7,7 +7,10 @@ import { ScriptMonitor } from '../../support/servers/script-monitor.js';
 import { until } from '../../support/until.js';
 import { CLIENT, WakeRecorder } from './redis-world.js';
 
-/** Some managed clusters refuse scripts without a key, or the question itself. A release must not depend on the answer. */
+/**
+ * Some managed clusters refuse scripts without a key, or the command that asks for the mode. A release must not depend
+ * on its answer.
+ */
 describe('how a cluster is asked for sharded pub/sub', () => {
   const errors: unknown[] = [];
   const backends: RedisBackend[] = [];
@@ -84,7 +87,7 @@ describe('how a cluster is asked for sharded pub/sub', () => {
       expect(await waiting.release(waiter)).toMatchObject({ released: true });
     });
 
-    it('gives permits back, and wakes those who wait for them', async () => {
+    it('gives permits back, and wakes the callers that wait for them', async () => {
       const { synchronizers } = open();
       const wakes = new WakeRecorder();
       await synchronizers.subscribe('lock:mail', 'semaphore', wakes.listen).ready;
@@ -93,7 +96,7 @@ describe('how a cluster is asked for sharded pub/sub', () => {
       expect(await synchronizers.availablePermits('lock:mail')).toBe(2);
     });
 
-    it('says once what it means', async () => {
+    it('reports the consequence once', async () => {
       const backend = open();
       for (const lock of [request(), request()]) {
         await backend.acquire(lock);

@@ -13,7 +13,7 @@ import { type RedisServer, type RedisServerOptions, startRedis } from '../../sup
 /** A client id in Redisson's format. */
 export const CLIENT = '11111111-2222-3333-4444-555555555555';
 
-/** A redis-server, a plain client to inspect it with, and backends on it. All are closed at the end of the test file. */
+/** A redis-server, a plain client that inspects it, and backends on it. All are closed at the end of the test file. */
 export class RedisWorld {
   server!: RedisServer;
   /** Inspects and changes the server behind the backends' back. */
@@ -58,7 +58,7 @@ export class RedisWorld {
     return `${CLIENT}:${++this.count}`;
   }
 
-  /** A request for a new lock, unless a key is given. */
+  /** An acquire request, for a new lock unless a key is given. */
   request<Type extends LockType = 'reentrant'>(
     type: Type = 'reentrant' as Type,
     request: Partial<AcquireRequest> = {},
@@ -67,7 +67,7 @@ export class RedisWorld {
     return { key: this.key(), owner: this.owner(), ...defaults, ...request, type };
   }
 
-  /** How often clients called each command while `work` ran; calls of scripts are not counted. */
+  /** How often clients called each command while `work` ran. Commands that scripts call are not counted. */
   async commands(work: () => Promise<unknown>): Promise<Record<string, number>> {
     await this.redis.config('RESETSTAT');
     await work();
@@ -77,7 +77,7 @@ export class RedisWorld {
     return Object.fromEntries(calls.filter(([name]) => ours.has(name as string)));
   }
 
-  /** The ids of connections of this kind, without that of `redis`. */
+  /** The ids of the connections of this kind, without the one of `redis`. */
   async connections(kind: 'normal' | 'pubsub'): Promise<number[]> {
     const own = await this.redis.client('ID');
     const list = (await this.redis.call('CLIENT', 'LIST', 'TYPE', kind)) as string;
@@ -104,7 +104,10 @@ export function holding({ key, type, owner }: OwnerRef): OwnerRef {
   return { key, type, owner };
 }
 
-/** Whether a call is answered without an error: the first of a backend may take longer than its command timeout on a busy machine. */
+/**
+ * Whether a call is answered without an error. On a busy machine, the first call of a backend may take longer than its
+ * command timeout.
+ */
 export async function succeeds(call: Promise<unknown>): Promise<boolean> {
   const [{ status }] = await Promise.allSettled([call]);
   return status === 'fulfilled';

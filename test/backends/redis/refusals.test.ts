@@ -2,7 +2,7 @@ import { inspect } from 'node:util';
 import { until } from '../../support/until.js';
 import { CLIENT, failure, RedisWorld } from './redis-world.js';
 
-/** What Redis answers with an error, and whom that concerns. */
+/** What Redis answers with an error, and which callers that affects. */
 describe('what Redis refuses', () => {
   const world = new RedisWorld();
 
@@ -85,7 +85,7 @@ describe('what Redis refuses', () => {
     expect(await backend.release(good[0])).toMatchObject({ released: true });
   });
 
-  it('to a user who may not publish is done all the same, and told to nobody', async () => {
+  it('to a user who may not publish is still executed, without a message', async () => {
     await world.redis.acl('SETUSER', 'mute', 'on', '>secret-word', 'allkeys', 'allchannels', '+@all', '-publish');
     const backend = world.backend({ connection: world.server.url.replace('//', '//mute:secret-word@') });
     for (const type of ['reentrant', 'fenced', 'fair', 'read', 'write'] as const) {
@@ -107,12 +107,12 @@ describe('what Redis refuses', () => {
       leaseTime: 60_000,
       reserve: 0,
     };
-    // It goes on reading: nobody can write beside it.
+    // It continues to read, so nobody can write at the same time.
     expect(await backend.transfer(transfer)).toBeUndefined();
     expect(await backend.inspect(writer.key)).toMatchObject({ mode: 'read', owners: [{ owner: writer.owner }] });
   });
 
-  it('to a wrong password is denied, and told nowhere with that password', async () => {
+  it('to a wrong password is denied, and no message contains that password', async () => {
     await world.redis.acl('SETUSER', 'clerk', 'on', '>secret-word', 'allkeys', 'allchannels', '+@all');
     const url = world.server.url.replace('//', '//clerk:wrong-word@');
     const backend = world.backend({ connection: url, commandTimeout: 1_000 });
@@ -125,7 +125,7 @@ describe('what Redis refuses', () => {
     }
   });
 
-  it('at its memory limit is refused to acquisitions, while renewals and releases go on', async () => {
+  it('at its memory limit is refused to acquisitions, while renewals and releases still work', async () => {
     const backend = world.backend();
     const held = world.request();
     await backend.acquire(held);

@@ -31,7 +31,7 @@ describe('acquisitions that replicas must have', () => {
     expect(wait).toBe(1);
   });
 
-  it('are released again when too few have them in time, which is said with numbers', async () => {
+  it('are released again when too few have them in time, and the error says how many', async () => {
     const backend = replicated(2, 200);
     const lock = world.request();
     const error = await failure(backend.acquire(lock));
@@ -40,7 +40,7 @@ describe('acquisitions that replicas must have', () => {
     expect(await world.redis.exists(lock.key)).toBe(0);
   });
 
-  it('of several locks, and transfers, are held to it too', async () => {
+  it('include those of several locks, and transfers', async () => {
     const backend = replicated(2, 100);
     const locks = [world.request(), world.request('write')];
     expect(await failure(backend.acquireAll(locks))).toMatchObject({
@@ -70,7 +70,7 @@ describe('acquisitions that replicas must have', () => {
     expect(await backend.acquire({ ...lock, owner: world.owner() })).toMatchObject({ acquired: false });
   });
 
-  it('hold up no renewal and no release while they wait', async () => {
+  it('delay no renewal and no release while they wait', async () => {
     const [backend, plain] = [replicated(2, 3_000), world.backend()];
     const held = world.request();
     await plain.acquire(held);

@@ -12,7 +12,7 @@ describe('a borrowed client that is in a transaction', () => {
     const backend = world.backend({ connection: client });
     const lock = world.request();
     const other = world.request();
-    await backend.acquire(other); // before the transaction, all is well
+    await backend.acquire(other); // before the transaction, calls succeed
     await client.multi({ pipeline: false });
     for (const call of [
       backend.acquire(lock),
@@ -69,7 +69,7 @@ describe('the scripts', () => {
     world.redis.eval(scripts['acquire-reentrant'].source, 2, CLOCK, key, limit, seen, lease, '0', 'client:1');
 
   it.each(['NaN', '-1', '-9.2e18', '1e19', 'inf', 'abc', ''])(
-    'refuse %j for the highest token that was seen, and leave clock and lock alone',
+    'refuse %j for the highest token that was seen, and change neither clock nor lock',
     async (seen) => {
       await acquire(later(), '0', '60000');
       const before = await world.redis.get(CLOCK);
@@ -149,7 +149,7 @@ describe('a server that evicts keys', () => {
     const backend = world.backend({ onWarning: (message) => messages.push(message) });
     await backend.acquire(world.request());
     await backend.acquire(world.request());
-    await backend.inspect('lock:any'); // what was asked before it is answered
+    await backend.inspect('lock:any'); // everything that was requested before has been answered
     return messages;
   };
 

@@ -15,7 +15,7 @@ const silent = { warn: () => {}, error: () => {} };
 const sentinels = [{ host: '127.0.0.1', port: 26_379 }];
 const nodes = [{ host: '127.0.0.1', port: 7_000 }];
 
-/** Uses everything that a service does with replies of Redis. */
+/** Makes every kind of call whose reply a service reads. */
 async function useAll(locks: LockService): Promise<void> {
   const first = await locks.acquire('order');
   expect(first.fencingToken).toBeGreaterThan(1e15);

@@ -95,7 +95,7 @@ describe('subscriptions in Redis', () => {
     expect(wakes.all).toEqual([{ kind: 'message', owner: `${CLIENT}:7` }]);
   });
 
-  it('are restored after the connection was killed, and every listener is told', async () => {
+  it('are restored after the connection was killed, and every listener is notified', async () => {
     const backend = world.backend();
     const keys = Array.from({ length: 30 }, () => world.key());
     const all = keys.map((key) => subscribe(backend, key));

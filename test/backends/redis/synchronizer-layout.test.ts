@@ -250,7 +250,7 @@ describe("semaphores and latches on Redisson's layout", () => {
 describe('what semaphores and latches cost Redis', () => {
   const world = openWorld('Redis');
 
-  /** Calls of scripts and subscriptions while `work` ran. */
+  /** How many scripts were called and subscriptions made while `work` ran. */
   const commands = async (work: () => Promise<unknown>) => {
     const redis = world.redis.client();
     await redis.config('RESETSTAT');
@@ -307,7 +307,7 @@ describe('what semaphores and latches cost Redis', () => {
     expect(served.scripts).toBeLessThan(40);
   });
 
-  it('works on after SCRIPT FLUSH', async () => {
+  it('continues after SCRIPT FLUSH', async () => {
     const locks = await world.service();
     const semaphore = locks.getSemaphore('mail');
     await semaphore.trySetPermits(1);

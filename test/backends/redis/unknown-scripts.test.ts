@@ -8,7 +8,7 @@ const synchronizers = (backend: LockBackend) => {
   return backend.synchronizers;
 };
 
-/** What a call does, by the way in which its script is sent. */
+/** What a call does, for each way of sending its script. */
 const CALLS: readonly (readonly [string, Call])[] = [
   ['an acquisition, in a batch', (backend, world) => backend.acquire(world.request())],
   ['a renewal, in a batch', (backend, world) => backend.renew(world.request())],

@@ -2,7 +2,7 @@ import type { Contestant } from './contestant.js';
 
 let last: Promise<void> = Promise.resolve();
 
-/** No lock at all: the bodies of one process, one after another. What a lock adds is measured against it. */
+/** No lock at all: the bodies of one process run one after another. This is the baseline for what a lock adds. */
 export const bare: Contestant = {
   name: 'bare',
   waits: 'nothing',

@@ -1,5 +1,5 @@
-// What is used of packages that only `npm run bench` installs, for the types of the whole repository. The benchmark
-// itself is checked against the types of the packages.
+// Declares what is used of packages that only `npm run bench` installs, so that the whole repository compiles. The
+// benchmark itself is checked against the types of the packages.
 declare module '@microfleet/ioredis-lock' {
   export interface Lock {
     release(): Promise<unknown>;

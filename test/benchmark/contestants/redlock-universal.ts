@@ -2,8 +2,8 @@ import { Redis } from 'ioredis';
 import { type Contestant, FOR_EVER, LEASE_TIME, type LockClient, RETRY_DELAY } from './contestant.js';
 
 /**
- * What is used of it. It does not support the oldest Node.js that this library does, so `npm run bench` installs it,
- * and no other script.
+ * The part of the library that is used here. It does not support the oldest Node.js that this library supports, so only
+ * `npm run bench` installs it.
  */
 interface RedlockUniversal {
   readonly IoredisAdapter: new (redis: Redis) => object;
@@ -22,7 +22,7 @@ interface Held {
 
 const PACKAGE: string = 'redlock-universal';
 
-/** In its `lean` mode, the fastest that it offers. */
+/** Uses its `lean` mode, the fastest one. */
 export const redlockUniversal: Contestant = {
   name: 'redlock-universal',
   package: PACKAGE,

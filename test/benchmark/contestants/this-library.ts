@@ -1,7 +1,7 @@
 import { createLockService, type Lease } from 'nestjs-redis-lock';
 import type { Contestant, LockClient } from './contestant.js';
 
-/** Its own functions, which do not wait for their releases. */
+/** Uses withLock with background releases, which are not waited for. */
 export const inBackground: Contestant = {
   name: "nestjs-redis-lock, release: 'background'",
   waits: 'listens',
@@ -16,13 +16,13 @@ export const inBackground: Contestant = {
         latest = key;
         return locks.withLock(key, body);
       },
-      settled: () => locks.isLocked(latest), // it goes behind the release
+      settled: () => locks.isLocked(latest), // this request is sent after the release
       close: () => locks.close(),
     };
   },
 };
 
-/** Its defaults: fencing and watchdog are on in every workload. */
+/** Uses the defaults: fencing and watchdog are on in every workload. */
 export const thisLibrary: Contestant = {
   name: 'nestjs-redis-lock',
   waits: 'listens',

@@ -1,16 +1,16 @@
 import type { Tasks } from '../worker/tasks.js';
 
-/** The processes of one contestant, all doing the same. */
+/** The processes of one contestant, all of which do the same. */
 export interface Crew {
-  /** Gives every process the same task. Rejects when one of them fails, or lasts too long. */
+  /** Gives every process the same task. Rejects if one of them fails or takes too long. */
   run<T extends keyof Tasks>(task: T, ...args: Parameters<Tasks[T]>): Promise<Awaited<ReturnType<Tasks[T]>>[]>;
   /**
-   * Stops the processes where they are, timers, compilers and collectors of garbage included, so that they take nothing
-   * from others.
+   * Suspends the processes, including their timers, compilers and garbage collectors, so that they do not slow others
+   * down.
    */
   suspend(): void;
   resume(): void;
-  /** Ends the processes, whatever they do. */
+  /** Ends the processes, whatever they are doing. */
   close(): void;
 }
 

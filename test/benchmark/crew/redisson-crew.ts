@@ -9,7 +9,9 @@ import { type Crew, TASK_LIMIT } from './crew.js';
 const PROJECT = fileURLToPath(new URL('../../../../test/interop/java/', import.meta.url));
 const CLASS_PATH = 'target/classes:target/dependency/*';
 
-/** Compiles the Java side where a JDK and Maven are there. @returns why Redisson takes no part; undefined: it does */
+/**
+ * Compiles the Java side if there are a JDK and Maven. @returns why Redisson is left out; undefined if it takes part
+ */
 export function prepareRedisson(): string | undefined {
   const has = (program: string) => spawnSync(program, ['-version'], { stdio: 'ignore' }).status === 0;
   if (!has('javac') || !has('mvn')) return 'there is no JDK with Maven here';
@@ -19,7 +21,7 @@ export function prepareRedisson(): string | undefined {
   return compile('-o') || compile() ? undefined : 'Maven could not build test/interop/java';
 }
 
-/** Redisson in a separate process, a thread a caller. */
+/** Redisson in a separate process, with a thread for each caller. */
 export async function startRedissonCrew(port: number): Promise<Crew> {
   const args = ['-Xmx512m', '-Xss256k', '-cp', CLASS_PATH, 'interop.RedissonLoad', `redis://127.0.0.1:${port}`];
   const crew = new RedissonCrew(spawn('java', args, { cwd: PROJECT, stdio: ['pipe', 'pipe', 'inherit'] }));

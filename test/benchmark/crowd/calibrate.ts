@@ -2,14 +2,14 @@ import type { Costs } from '../../chaos/simulation/crowd/modelled-server.js';
 import type { CrowdFigures, Spent } from '../../chaos/simulation/crowd/waiting-crowd.js';
 
 /**
- * What things take on this machine, from the CPU times of two real crowds, whose hand-overs consist of different
- * numbers of script calls, messages and PINGs.
+ * How much CPU time a script call, a message and a PING take on this machine. Computed from two real crowds, whose
+ * hand-overs consist of different numbers of them.
  *
  * @param roundTrip of a PING, in milliseconds
  */
 export function costsOf(small: CrowdFigures, large: CrowdFigures, roundTrip: number): Costs {
   const [few, many] = [small.steady.each, large.steady.each];
-  // A script call is executed and answered; a PING costs one write to execute, and one to answer.
+  // A script call is executed and answered. A PING costs one write for its execution and one for its answer.
   const writes = ({ commands, messages, pings }: Spent) => commands + messages + 2 * pings;
   const reads = ({ messages, pings }: Spent) => messages + pings;
   const [command, write] = solve([few.commands, writes(few), few.server], [many.commands, writes(many), many.server]);

@@ -1,5 +1,5 @@
-// What one hand-over of a hot lock costs as more processes wait for it: the real engine in front of a modelled Redis,
-// calibrated by crowds of lock services in front of a real one.
+// What one hand-over of a contended lock costs as more processes wait for it: the real engine with a modelled Redis,
+// which is calibrated by crowds of lock services with a real one.
 //   npm run bench:crowd                                  six minutes; writes docs/images/crowd.svg
 //   npm run bench:crowd -- --calibrate costs.json        the real crowds alone: two and a half quiet minutes
 //   npm run bench:crowd -- --costs costs.json            the model alone, with these costs
@@ -16,11 +16,11 @@ import { costsOf } from './calibrate.js';
 import { picture } from './picture.js';
 import { measureCrowd, roundTrip } from './real-crowd.js';
 
-/** Of the first and the last, the CPU times say what things cost. Everything else the model has to foretell. */
+/** The CPU times of the first and the last crowd calibrate the model. The model has to predict everything else. */
 const MEASURED = [10, 100, 1_000] as const;
-/** One way between two machines of one data centre, in milliseconds. */
+/** The one-way delay between two machines of one data centre, in milliseconds. */
 const LATENCY = 0.25;
-/** Enough for a percentile; a whole number for each process, or Jain's index would see the remainder. */
+/** Enough for a percentile, and divisible by the number of processes, because Jain's index would show a remainder. */
 const BODIES = 500;
 const IMAGE = new URL('../../../docs/images/crowd.svg', import.meta.url);
 
@@ -54,7 +54,7 @@ const plan = (processes: number): CrowdPlan => ({
   lease: 3_000,
 });
 
-// The handles of the server do not keep this process alive.
+// The server's handles do not keep this process alive.
 const alive = setInterval(() => {}, 1_000);
 const calibration =
   values.costs === undefined ? await calibrate() : (JSON.parse(readFileSync(values.costs, 'utf8')) as Calibration);

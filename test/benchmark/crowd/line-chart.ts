@@ -1,4 +1,4 @@
-/** Points of one line, in the order of x. */
+/** The points of one line, in the order of x. */
 export interface Line {
   readonly name: string;
   readonly points: readonly (readonly [x: number, y: number])[];
@@ -20,7 +20,7 @@ const RIGHT = 24;
 const TOP = 92;
 const BOTTOM = 92;
 
-/** Two panels side by side, both axes logarithmic: a bend is where a cost begins to grow with the crowd. */
+/** Two panels side by side with logarithmic axes. A line bends where a cost begins to grow with the crowd. */
 export function lineChart(title: string, xs: readonly number[], panels: readonly LinePanel[]): string {
   return `<svg xmlns="http://www.w3.org/2000/svg" width="${WIDTH}" height="${HEIGHT}" viewBox="0 0 ${WIDTH} ${HEIGHT}" role="img" aria-label="${title}">
 <style>

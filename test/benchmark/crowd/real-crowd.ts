@@ -13,7 +13,7 @@ import type { RedisServer } from '../../support/servers/redis-server.js';
 const CHANNELS = 'redisson_lock__channel*';
 const logger = { warn() {}, error() {} };
 
-/** The same crowd in front of a real server: as many lock services in this process, each with its connections. */
+/** The same crowd with a real server: as many lock services in this process, each with its own connections. */
 export async function measureCrowd(server: RedisServer, processes: number, plan: CrowdPlan): Promise<CrowdFigures> {
   const redis = server.client();
   const open = async () => {
@@ -32,7 +32,7 @@ export async function measureCrowd(server: RedisServer, processes: number, plan:
   return figures;
 }
 
-/** Redis counts no messages: each PUBLISH made one for each process that listened. */
+/** Redis does not count messages. Each PUBLISH sends one to each process that is subscribed. */
 function spending(redis: Redis): () => Promise<Spent> {
   let published = 0;
   let messages = 0;

@@ -1,10 +1,9 @@
 /**
- * When one process held the lock: start and end of each holding in turn, in ms of the shared clock, in the order of the
- * starts.
+ * When one process held the lock: alternating starts and ends, in ms of the shared clock, in the order of the starts.
  */
 export type Holdings = Float64Array;
 
-/** How often somebody held the lock while somebody else still did. */
+/** How often the lock was acquired while somebody else still held it. */
 export function countOverlaps(processes: readonly Holdings[]): number {
   let overlaps = 0;
   let heldUntil = Number.NEGATIVE_INFINITY;
@@ -15,7 +14,7 @@ export function countOverlaps(processes: readonly Holdings[]): number {
   return overlaps;
 }
 
-/** Holdings of any order, by their start. */
+/** Sorts holdings by their start. */
 export function sorted(holdings: Holdings): Holdings {
   const pairs = Array.from({ length: holdings.length / 2 }, (_, i) => [holdings[2 * i], holdings[2 * i + 1]]);
   return Float64Array.from(pairs.sort(([a], [b]) => a - b).flat());
@@ -62,7 +61,7 @@ function firstStartAfter(holdings: Holdings, time: number): number {
   return 2 * low;
 }
 
-/** All holdings by their start. */
+/** All holdings, sorted by their start. */
 function* inOrder(processes: readonly Holdings[]): Generator<readonly [start: number, end: number]> {
   const next = processes.map(() => 0);
   for (;;) {

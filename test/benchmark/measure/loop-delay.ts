@@ -1,6 +1,6 @@
 import { monitorEventLoopDelay } from 'node:perf_hooks';
 
-/** Milliseconds between two looks; each costs some 10 µs of CPU time. */
+/** Milliseconds between two samples. Each costs about 10 µs of CPU time. */
 const RESOLUTION = 1;
 
 /**
@@ -13,7 +13,7 @@ export function watchEventLoop(): () => number {
   histogram.enable();
   return () => {
     histogram.disable();
-    // A sample is the time between two ticks of a timer: what it was set to is no delay.
+    // A sample is the time between two ticks of a timer. The interval itself is subtracted, because it is no delay.
     return histogram.count === 0 ? 0 : Math.max(0, histogram.percentile(99) / 1e6 - RESOLUTION);
   };
 }

@@ -1,17 +1,17 @@
 import type { Redis } from 'ioredis';
 
-/** What the server has done so far. */
+/** The work that the server has done so far. */
 export interface ServerLoad {
   /** CPU time of the whole process, in µs. */
   readonly cpu: number;
-  /** Commands executed, those that scripts call included. */
+  /** Commands executed, including those that scripts call. */
   readonly commands: number;
 }
 
-/** What the benchmark itself asks. */
+/** The commands of the benchmark itself. */
 const OURS = /^cmdstat_(info|command|config)/;
 
-/** Reads the server's own figures. */
+/** Reads the server's own statistics. */
 export class ServerMeter {
   constructor(private readonly redis: Redis) {}
 
@@ -27,7 +27,7 @@ export class ServerMeter {
     return { cpu, commands };
   }
 
-  /** What the server did during `work`. */
+  /** The work that the server did during `work`. */
   async during<T>(work: () => Promise<T>): Promise<{ readonly result: T; readonly load: ServerLoad }> {
     const before = await this.read();
     const result = await work();

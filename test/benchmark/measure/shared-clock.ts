@@ -1,6 +1,7 @@
 /**
- * Milliseconds on a monotonic clock that all processes of this machine share (process.hrtime is system-wide on Linux),
- * by the cheaper call. The largest of many samples is the one that was least interrupted.
+ * Milliseconds on a monotonic clock that all processes of this machine share. process.hrtime is system-wide on Linux,
+ * but performance.now() is cheaper, so the offset between them is measured. The largest of many samples was interrupted
+ * least.
  */
 export function sharedNow(): number {
   return offset + performance.now();

@@ -17,8 +17,8 @@ export function sum(values: readonly number[]): number {
 }
 
 /**
- * The values between which the median of what they were drawn from lies, with at least this confidence: so many that
- * fewer would be on one side of it by chance. Undefined: there are too few.
+ * The two values between which the median of the underlying distribution lies with at least this confidence. Undefined
+ * if there are too few values.
  *
  * @see W. J. Conover, Practical Nonparametric Statistics, 3rd edition (1999), 3.2: order statistics and the sign test
  */
@@ -40,7 +40,7 @@ export function medianInterval(
 }
 
 /**
- * 1: all got the same; 1/n: one got everything.
+ * 1 if all got the same; 1/n if one got everything.
  *
  * @see R. Jain, D. Chiu, W. Hawe, A Quantitative Measure of Fairness and Discrimination (DEC-TR-301, 1984)
  */

@@ -1,9 +1,10 @@
 import { readFileSync } from 'node:fs';
 
 /**
- * Watches how much of this machine's CPU time its host gives to other machines: what is measured meanwhile says less.
+ * Observes how much of this machine's CPU time its host gives to other machines, which makes measurements less
+ * reliable.
  *
- * @returns a function that gives the share since the start; NaN where the system does not tell (it is Linux that does)
+ * @returns a function that returns the share since the start; NaN if the system does not report it (Linux does)
  */
 export function watchStolenTime(): () => number {
   const before = ticks();
@@ -17,7 +18,7 @@ export function watchStolenTime(): () => number {
 function ticks(): { readonly stolen: number; readonly all: number } {
   try {
     const [total] = readFileSync('/proc/stat', 'utf8').split('\n');
-    // user, nice, system, idle, iowait, irq, softirq, steal; what follows is part of user and nice
+    // user, nice, system, idle, iowait, irq, softirq, steal; the fields after these are part of user and nice
     const counts = total.split(/\s+/).slice(1, 9).map(Number);
     return { stolen: counts[7], all: counts.reduce((sum, count) => sum + count, 0) };
   } catch {

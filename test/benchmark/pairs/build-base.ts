@@ -5,7 +5,7 @@ import { join } from 'node:path';
 
 /** The library of another commit, built in a temporary folder, with the dependencies that are installed here. */
 export interface BuiltLibrary {
-  /** Has `esm/core.js` in it. */
+  /** The folder that contains `esm/core.js`. */
   readonly folder: string;
   remove(): void;
 }

@@ -6,17 +6,17 @@ type Library = typeof import('nestjs-redis-lock/core');
 type Lease = Awaited<ReturnType<ReturnType<Library['createLockService']>['acquire']>>;
 
 /**
- * What one operation takes: one lock, two names at once, or a lock and another one in its scope; `body`: a lock by
- * withLock, `background`: without waiting for the release, if the build has that option.
+ * What one operation acquires: one lock, two names at once, or a lock and another one in its scope. `body`: one lock by
+ * withLock. `background`: the same without waiting for the release, if the build has that option.
  */
 export type Way = 'one' | 'several' | 'nested' | 'body' | 'background';
 
-/** The client library of Redis that locks use. */
+/** The Redis client that the locks use. */
 export type RedisClient = 'ioredis' | 'node-redis';
 
 /**
- * A build of this library as a contestant. Its name, by which a worker finds it, is its folder, and the way and the
- * client after a `#`.
+ * A build of this library as a contestant. A worker finds it by its name, which consists of its folder and, after a
+ * `#`, the kind of operation and the client.
  */
 export function libraryAt(folder: string, way: Way = 'one', client: RedisClient = 'ioredis'): Contestant {
   return {
@@ -56,7 +56,7 @@ export function libraryAt(folder: string, way: Way = 'one', client: RedisClient 
   };
 }
 
-/** Commits before this option confirm each release. */
+/** Commits from before this option confirm each release. */
 function inBackground<Locks>(make: (options: object) => Locks): Locks {
   try {
     return make({ release: 'background' });
@@ -65,7 +65,7 @@ function inBackground<Locks>(make: (options: object) => Locks): Locks {
   }
 }
 
-/** @param name of a contestant that {@link libraryAt} has made */
+/** @param name the name of a contestant that {@link libraryAt} has made */
 export function libraryNamed(name: string): Contestant {
   const [folder, way, client] = name.split('#');
   return libraryAt(folder, way as Way, client as RedisClient);

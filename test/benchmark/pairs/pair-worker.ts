@@ -1,4 +1,4 @@
-// One process with one build of the library, and no other code that locks; crew/node-crew.ts tells it what to do.
+// A process with one build of the library, and no other locking code. crew/node-crew.ts gives it its tasks.
 import { AsyncLocalStorage } from 'node:async_hooks';
 import type { LockClient } from '../contestants/contestant.js';
 import { runLoop } from '../worker/lock-loop.js';
@@ -8,10 +8,11 @@ import { libraryNamed } from './library-at.js';
 
 const clients: LockClient[] = [];
 
-// As in every application that has used withLock() or a decorated method once: it makes each promise dearer (Node.js 20
-// and 22), and versions differ in when they switch it on. There is one, which each version finds under its own name,
-// because each more costs as much. The first scope comes after the imports, as in an application: else V8 optimizes
-// Node.js' promise hooks for the module loader's promises. BENCH_SCOPES=off leaves that to them.
+// AsyncLocalStorage is switched on, as in every application that has used withLock() or a decorated method once. It
+// makes each promise more expensive (Node.js 20 and 22), and versions of the library differ in when they switch it on.
+// There is only one instance, which each version finds under its own name, because every further instance costs the
+// same again. The first scope comes after the imports, as in an application. Otherwise, V8 would optimize Node.js'
+// promise hooks for the promises of the module loader. With BENCH_SCOPES=off, the libraries switch it on themselves.
 let enterScope = () => {};
 if (process.env.BENCH_SCOPES !== 'off') {
   const scopes = new AsyncLocalStorage<object>();

@@ -1,5 +1,5 @@
-// npm run bench:pairs                        this library and the commit that stays the base, in turns
-// npm run bench:pairs -- --base <git ref>    this library and that of another commit, in turns
+// npm run bench:pairs                        this library and the fixed base commit, in turns
+// npm run bench:pairs -- --base <git ref>    this library and the one of another commit, in turns
 // npm run bench:pairs -- --base ioredis      this library by node-redis and by ioredis, in turns
 //   --pairs 10                        how many; each has its own process for either side
 //   --workloads seq,par,hot1          default: all of them
@@ -21,10 +21,10 @@ import { buildBase } from './build-base.js';
 import { libraryAt } from './library-at.js';
 import { SHAPES, type Shape } from './shapes.js';
 
-/** Milliseconds; less than in the benchmark itself, since it is spent twice in each pair. */
+/** Milliseconds. Less than in the benchmark itself, because each pair spends it twice. */
 const WARM_UP = 1_000;
 
-/** Steps of which each shows no difference add up: so the base stays the same. */
+/** Steps that each show no difference may add up, so the base stays the same. */
 const FIXED_BASE = '1f79783';
 
 const COLUMNS = [
@@ -62,7 +62,7 @@ if (!(Number(flags.pairs) > 0) || unknown.length > 0) {
   process.exit(1);
 }
 
-/** What both sides did in one pair. */
+/** The results of both sides in one pair. */
 interface Pair {
   readonly base: readonly Round[];
   readonly here: readonly Round[];
@@ -109,7 +109,10 @@ try {
   base.remove();
 }
 
-/** Base, here, here, base, and so on; every other pair the other way round. Who does not play is stopped. */
+/**
+ * The order is base, here, here, base, and so on, and reversed in every other pair. The side that is not measured is
+ * suspended.
+ */
 async function playPair(
   bench: Bench,
   shape: Shape,
@@ -141,7 +144,7 @@ async function playPair(
   return { base: rounds.get(base)!, here: rounds.get(here)! };
 }
 
-/** Short rounds in quick turns: whatever else the machine does meets both alike. */
+/** Short rounds that alternate quickly, so that whatever else the machine does affects both sides alike. */
 function turns(order: readonly Contestant[], rounds: number): Contestant[] {
   return Array.from({ length: rounds }, (_, round) => (round % 2 === 0 ? order : [...order].reverse())).flat();
 }
@@ -165,7 +168,7 @@ function rowOf({ name }: Shape, pairs: readonly Pair[]): string[] {
   ];
 }
 
-/** Medians over all pairs, and of the ratios within each. */
+/** The medians over all pairs, and the median of the ratios within each pair. */
 function compare(pairs: readonly Pair[], value: (round: Round) => number) {
   const values = pairs.map(({ base, here }) => ({ base: median(base.map(value)), here: median(here.map(value)) }));
   const ratios = values.map(({ base, here }) => here / base);
@@ -185,7 +188,7 @@ function interval(bounds: readonly [number, number] | undefined): string {
   return bounds === undefined ? '—' : `${ratio(bounds[0])} to ${ratio(bounds[1])}`;
 }
 
-/** One line that is overwritten by the next. */
+/** Prints a line that the next one overwrites. */
 function progress(text: string): void {
   if (process.stderr.isTTY) process.stderr.write(`\r\x1b[2K${text}`);
 }

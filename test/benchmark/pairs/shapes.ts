@@ -1,9 +1,9 @@
 import type { Contest } from '../workloads/contest.js';
 import type { Way } from './library-at.js';
 
-/** What a pair plays, shorter than the benchmark's own rounds. */
+/** The workload of a pair, which is shorter than the benchmark's own rounds. */
 export interface Shape extends Contest {
-  /** The first second of a process, which nothing has warmed up. */
+  /** Whether the first second of a process is measured, without a warm-up. */
   readonly cold?: true;
   /** Default `one`. */
   readonly way?: Way;
@@ -11,7 +11,7 @@ export interface Shape extends Contest {
 
 const ONE = { processes: 1, connections: 1, body: 0, rounds: 4 } as const;
 
-/** By the names of the workloads. */
+/** The shapes by the names of their workloads. */
 export const SHAPES: Readonly<Record<string, readonly Shape[]>> = {
   seq: [{ ...ONE, name: 'seq', callers: 1, keys: 'fresh', duration: 150 }],
   body: [{ ...ONE, name: 'withLock', callers: 1, keys: 'fresh', duration: 150, way: 'body' }],

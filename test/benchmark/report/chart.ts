@@ -11,8 +11,8 @@ const HEADER = 46;
 const BAR = 13;
 
 /**
- * Cards of horizontal bars, two in a row, on a linear scale: the proportions are the point. It has its own background,
- * so that it can be read on any page.
+ * Cards with horizontal bars, two in a row. The scale is linear, because the proportions matter. The chart has its own
+ * background, so that it can be read on any page.
  */
 export function chart(title: string, panels: readonly Panel[]): string {
   const rows = Math.ceil(panels.length / 2);

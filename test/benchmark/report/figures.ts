@@ -6,7 +6,7 @@ export function count(value: number): string {
   return Number.isFinite(value) ? Math.round(value).toLocaleString('en-US') : NONE;
 }
 
-/** Three digits, as far as they say something: `1,234`, `12.3`, `0.12`. */
+/** About three significant digits: `1,234`, `12.3`, `0.12`. */
 export function figure(value: number): string {
   if (!Number.isFinite(value)) return NONE;
   if (Math.abs(value) >= 100) return count(value);

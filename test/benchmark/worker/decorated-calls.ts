@@ -8,9 +8,9 @@ class Orders {
 }
 
 export interface Called {
-  /** Microseconds a call. */
+  /** Microseconds per call. */
   readonly time: number;
-  /** CPU time in µs a call. */
+  /** CPU time per call, in µs. */
   readonly cpu: number;
 }
 

@@ -1,13 +1,13 @@
 import type { LockClient } from '../contestants/contestant.js';
 import { percentile } from '../measure/statistics.js';
 
-/** Operations of one contestant before the other has its turn. */
+/** Operations of one contestant before it is the other one's turn. */
 const IN_TURN = 4;
 
 /**
- * Two contestants in one process, a few operations each in turn: one caller, a fresh key each time. Where the operating
- * system runs the process and the server changes a latency by a factor of three, from one moment to the next; so both
- * have the same moments.
+ * Two contestants in one process, a few operations each in turn: one caller, a fresh key each time. The cores on which
+ * the operating system runs the process and the server can change a latency threefold from one moment to the next, so
+ * both contestants are measured at the same moments.
  *
  * @returns the median latency of each, from the call of acquire to the end of release, in µs
  */

@@ -3,7 +3,7 @@ import type { LockClient } from '../contestants/contestant.js';
 import { watchEventLoop } from '../measure/loop-delay.js';
 
 export interface Held {
-  /** Bytes of heap for each lease, over what the process had before. */
+  /** Bytes of heap for each lease, in addition to what the process used before. */
   readonly heap: number;
 }
 
@@ -18,7 +18,7 @@ export interface Kept {
 
 const AT_ONCE = 500;
 
-/** Leases that are held and do nothing but last. */
+/** Leases that are only held and renewed. */
 export class HeldLeases {
   private readonly handles: unknown[] = [];
 
@@ -38,7 +38,10 @@ export class HeldLeases {
     return { heap: ((await usedHeap()) - before) / count };
   }
 
-  /** Keeps them for `duration` ms, and then as long again while the event loop is watched: that costs CPU time too. */
+  /**
+   * Keeps them for `duration` ms, and then for the same time with the event loop observed, because observing costs CPU
+   * time too.
+   */
   async keep(duration: number): Promise<Kept> {
     const before = { cpu: process.cpuUsage(), time: performance.now() };
     await delay(duration);
@@ -50,7 +53,7 @@ export class HeldLeases {
   }
 }
 
-/** What is garbage may need a turn of the event loop to become so. */
+/** Objects may become garbage only after a turn of the event loop. */
 async function usedHeap(): Promise<number> {
   await delay(50);
   (globalThis as { gc?: () => void }).gc?.();

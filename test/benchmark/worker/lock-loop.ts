@@ -8,14 +8,14 @@ import { sent } from './sent-commands.js';
 
 /** Callers that acquire and release over and over. */
 export interface LoopJob {
-  /** Callers of each connection of this process. */
+  /** The number of callers of each connection of this process. */
   readonly callers: number;
   readonly key: string;
-  /** All want the same key, or a fresh one each time. */
+  /** Whether all want the same key, or a fresh one each time. */
   readonly keys: 'one' | 'fresh';
   /** Milliseconds that each holds the lock; 0: an empty body. */
   readonly body: number;
-  /** On the shared clock. */
+  /** When to start, on the shared clock. */
   readonly startAt: number;
   /** Milliseconds after which no caller starts again, or `once` each. */
   readonly duration: number | 'once';
@@ -29,18 +29,18 @@ export interface LoopResult {
   readonly elapsed: number;
   /** CPU time of this process in µs. */
   readonly cpu: number;
-  /** Commands; undefined: not counted. */
+  /** Commands; undefined if they were not counted. */
   readonly sent: number | undefined;
-  /** Of one operation, from the call of acquire to the end of release, body included, in µs. */
+  /** The latency of one operation in µs, from the call of acquire to the end of release, including the body. */
   readonly p50: number;
   readonly p99: number;
   /** Operations of each caller. */
   readonly callers: readonly number[];
-  /** Two held one key at the same time. Undefined: nobody shared a key. */
+  /** How often two callers held one key at the same time. Undefined if no key was shared. */
   readonly overlaps: number | undefined;
-  /** Callers of one connection that were served before one that had come earlier. */
+  /** How many callers of one connection were served before one that had arrived earlier. */
   readonly outOfOrder: number;
-  /** p99 in ms; undefined: no event loop. */
+  /** p99 in ms; undefined if there is no event loop. */
   readonly loopDelay: number | undefined;
   readonly holdings: Holdings | undefined;
 }

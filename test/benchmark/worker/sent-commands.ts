@@ -4,7 +4,8 @@ import { Redis } from 'ioredis';
 export const sent = { commands: 0 };
 
 /**
- * Counts what goes out through any ioredis client from now on: the server alone cannot tell it from what scripts call.
+ * Counts the commands that any ioredis client sends from now on. The server alone cannot distinguish them from those
+ * that scripts call.
  */
 export function countIoredis(): void {
   const send = Redis.prototype.sendCommand;
@@ -18,7 +19,7 @@ interface NodeRedisClient {
   sendCommand(...args: never[]): Promise<unknown>;
 }
 
-/** Counts what goes out through this node-redis client: its methods run on the object that it stands for. */
+/** Counts the commands that this node-redis client sends. It is a proxy, whose methods run on the object behind it. */
 export function countNodeRedis(client: NodeRedisClient): void {
   const itself = Object.getPrototypeOf(client) as NodeRedisClient;
   const send = itself.sendCommand;

@@ -1,6 +1,6 @@
 import type { Answer, Order, Tasks } from './tasks.js';
 
-/** Does what the parent process orders, and ends with it. */
+/** Runs the tasks of the parent process, and ends when that ends. */
 export function serve(tasks: Partial<Tasks>): void {
   process.on('disconnect', () => process.exit());
   process.on('message', ({ id, task, args }: Order) => {

@@ -3,11 +3,11 @@ import type { Held, Kept } from './held-leases.js';
 import type { LoopJob, LoopResult } from './lock-loop.js';
 import type { Drained, Waited } from './waiting-crowd.js';
 
-/** What a process of a contestant can be told to do. */
+/** The tasks that a process of a contestant can run. */
 export interface Tasks {
   open(contestant: string, port: number, connections: number): Promise<void>;
   loop(job: LoopJob): Promise<LoopResult>;
-  /** Against another contestant in this same process: the median latency of each, in µs. */
+  /** Runs against another contestant in the same process; the result is the median latency of each, in µs. */
   duel(rival: string, key: string, turns: number): Promise<readonly number[]>;
   /** Its first connection holds the key, and `count` callers of its second one wait for it. */
   gather(key: string, count: number): Promise<void>;

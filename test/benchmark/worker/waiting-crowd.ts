@@ -2,21 +2,21 @@ import { setTimeout as delay } from 'node:timers/promises';
 import type { LockClient } from '../contestants/contestant.js';
 import { sent } from './sent-commands.js';
 
-/** What a process spent while it did nothing but wait. */
+/** The cost of a process that does nothing but wait. */
 export interface Waited {
   /** CPU time in µs. */
   readonly cpu: number;
-  /** Undefined: not counted. */
+  /** Undefined if they were not counted. */
   readonly sent: number | undefined;
 }
 
 export interface Drained {
   readonly served: number;
-  /** Milliseconds from the release until the last one was served, or until patience ended. */
+  /** Milliseconds from the release until the last caller was served, or until the time limit. */
   readonly elapsed: number;
 }
 
-/** Many callers who wait for one lock that another connection holds. */
+/** Many callers that wait for one lock, which another connection holds. */
 export class WaitingCrowd {
   private served = 0;
   private everybody: Promise<unknown> = Promise.resolve();

@@ -1,4 +1,4 @@
-// One process of one contestant; crew/node-crew.ts tells it what to do.
+// A process of one contestant. crew/node-crew.ts gives it its tasks.
 import type { LockClient } from '../contestants/contestant.js';
 import { contestantOf } from '../contestants/contestants.js';
 import { DecoratedCalls } from './decorated-calls.js';

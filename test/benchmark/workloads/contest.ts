@@ -7,26 +7,29 @@ import { jainIndex, median, sum } from '../measure/statistics.js';
 import type { LoopJob, LoopResult } from '../worker/lock-loop.js';
 import type { Bench } from './workload.js';
 
-/** Milliseconds until a process has compiled what it runs often. */
+/** Milliseconds until a process has compiled its hot code. */
 const WARM_UP = 2_000;
 
 /**
- * Milliseconds before each round that do not count. For some 60 ms after a stop a process runs at two thirds of its
- * speed, the floor too. Pinned to one core it does not: so it seems to be the operating system that spreads threads
- * over the cores again.
+ * Milliseconds before each round that do not count. For about 60 ms after it was suspended, a process runs at two
+ * thirds of its speed, the floor too. Pinned to one core it does not, so the cause seems to be that the operating
+ * system spreads the threads over the cores again.
  */
 const LEAD_IN = 100;
 
-/** A process has its luck with what its compiler makes of the code, for good: so many take part one after another. */
+/**
+ * How many processes take part one after another, because how well a process compiles the code is partly chance and
+ * stays the same for its lifetime.
+ */
 export const CREWS = 3;
 
-/** Callers of one or several processes, and the locks that they want. */
+/** The callers of one or several processes, and the locks that they want. */
 export interface Setting {
   readonly name: string;
   readonly processes: number;
-  /** Of each process. */
+  /** The number of connections of each process. */
   readonly connections: number;
-  /** Of each connection. */
+  /** The number of callers of each connection. */
   readonly callers: number;
   readonly keys: 'one' | 'fresh';
   /** Milliseconds. */
@@ -35,19 +38,19 @@ export interface Setting {
 
 /** Callers who acquire and release over and over. */
 export interface Contest extends Setting {
-  /** Milliseconds of a round, or one operation of each caller. */
+  /** The duration of a round in milliseconds, or `once` for one operation of each caller. */
   readonly duration: number | 'once';
   readonly rounds: number;
 }
 
-/** What one contestant did in one round. Times are µs unless they say otherwise. */
+/** The results of one contestant in one round. Times are in µs unless stated otherwise. */
 export interface Round {
   readonly opsPerSecond: number;
   readonly p50: number;
   readonly p99: number;
   /** Commands that its connections sent for each operation. */
   readonly sent: number;
-  /** Commands that the server executed for each operation, those that scripts call included. */
+  /** Commands that the server executed for each operation, including those that scripts call. */
   readonly executed: number;
   readonly serverCpu: number;
   readonly clientCpu: number;
@@ -59,13 +62,16 @@ export interface Round {
   readonly longestWait: number;
   readonly overlaps: number;
   readonly outOfOrder: number;
-  /** Of the whole round, in ms. */
+  /** The duration of the whole round, in ms. */
   readonly elapsed: number;
 }
 
 export type Rounds = ReadonlyMap<Contestant, readonly Round[]>;
 
-/** Plays all rounds, the contestants taking turns within each. One that fails drops out; its rounds so far count. */
+/**
+ * Runs all rounds, in each of which the contestants take turns. A contestant that fails drops out; its rounds so far
+ * count.
+ */
 export async function play(bench: Bench, contest: Contest, contestants: readonly Contestant[]): Promise<Rounds> {
   const rounds = new Map<Contestant, Round[]>();
   const crews = new Map<Contestant, Crew>();
@@ -102,14 +108,17 @@ export async function play(bench: Bench, contest: Contest, contestants: readonly
   return rounds;
 }
 
-/** Each round begins with another one, and every other goes backwards: nobody always plays after the same. */
+/**
+ * Each round begins with another contestant, and every other round runs backwards, so that nobody always follows the
+ * same one.
+ */
 function inTurn(contestants: readonly Contestant[], round: number): Contestant[] {
   const first = round % contestants.length;
   const order = [...contestants.slice(first), ...contestants.slice(0, first)];
   return round % 2 === 0 ? order : order.reverse();
 }
 
-/** Starts a crew. What has just been started is slow: at first it plays what does not count, without bodies. */
+/** Starts a crew. New processes are slow, so they first run rounds that do not count, without bodies. */
 export async function start(bench: Bench, contest: Setting, contestant: Contestant, warmUp = WARM_UP): Promise<Crew> {
   const crew = await bench.crew(contestant, contest.processes, contest.connections);
   try {
@@ -121,7 +130,7 @@ export async function start(bench: Bench, contest: Setting, contestant: Contesta
   return crew;
 }
 
-/** Without bodies, and with a fresh key each time: nobody has to wait. */
+/** Without bodies, and with a fresh key each time, so that nobody has to wait. */
 export async function leadIn(contest: Setting, crew: Crew, key: string): Promise<void> {
   await crew.run('loop', jobOf({ ...contest, keys: 'fresh', body: 0 }, key, LEAD_IN));
 }
@@ -133,7 +142,7 @@ export async function playRound({ meter }: Bench, contest: Contest, crew: Crew, 
 }
 
 function jobOf({ callers, keys, body, processes }: Setting, key: string, duration: LoopJob['duration']): LoopJob {
-  // A moment ahead, so that several processes start together.
+  // Slightly in the future, so that several processes start together.
   const startAt = sharedNow() + (processes > 1 ? 100 : 5);
   return { callers, key, keys, body, duration, startAt, keepHoldings: processes > 1 };
 }

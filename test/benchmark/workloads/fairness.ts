@@ -2,7 +2,7 @@ import { count, figure } from '../report/figures.js';
 import type { Standings } from './standings.js';
 import type { Bar } from './workload.js';
 
-/** What several processes that want one lock may expect of each other. */
+/** How fairly several processes that want one lock are served. */
 export function fairness(name: string, { ours }: Standings, mostWait: number): Bar[] {
   const { overlaps = Number.NaN, jainOfProcesses: jain = Number.NaN, longestWait: wait = Number.NaN } = ours ?? {};
   return [

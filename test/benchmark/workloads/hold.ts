@@ -2,7 +2,7 @@ import { thisLibrary } from '../contestants/this-library.js';
 import { count, factor, figure, percent } from '../report/figures.js';
 import type { Bench, Workload } from './workload.js';
 
-/** Milliseconds between two renewals of a lease: a third of the 30 s that the watchdog gives. */
+/** Milliseconds between two renewals of a lease: a third of the watchdog's lease of 30 s. */
 const PERIOD = 10_000;
 
 interface Hold {
@@ -12,7 +12,7 @@ interface Hold {
   readonly serverCpu: number;
   /** Milliseconds. */
   readonly loopDelay: number;
-  /** Bytes a lease. */
+  /** Bytes per lease. */
   readonly heap: number;
 }
 
@@ -73,7 +73,7 @@ async function keep(bench: Bench, leases: number): Promise<Hold> {
     const [{ heap }] = await crew.run('take', 'hold', leases);
     const { result, load } = await bench.meter.during(() => crew.run('keep', PERIOD));
     const [{ cpu, elapsed, loopDelay }] = result;
-    const lasted = 2 * PERIOD; // one while the event loop is watched, and one while it is not
+    const lasted = 2 * PERIOD; // one period with the event loop observed, and one without
     return { leases, heap, loopDelay, clientCpu: cpu / 1e3 / elapsed, serverCpu: load.cpu / 1e3 / lasted };
   } finally {
     crew.close();

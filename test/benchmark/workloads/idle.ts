@@ -9,11 +9,13 @@ import { type Bar, type Bench, contenders, type Workload } from './workload.js';
 
 const WAITERS = 2_000;
 const SETTING: Setting = { name: 'idle', processes: 1, connections: 2, callers: 100, keys: 'one', body: 0 };
-/** Milliseconds from the arrival of the waiters until they are looked at. */
+/** Milliseconds from the arrival of the waiters until they are measured. */
 const SETTLING = 1_000;
-/** Milliseconds after the release: what is not served by then counts as this long. */
+/** Milliseconds after the release. Callers that are not served by then count as having taken this long. */
 const PATIENCE = 10_000;
-/** Who serves all of them in time does so again: what takes milliseconds is easily disturbed. */
+/**
+ * How often a contestant that serves all of them in time repeats it, because short measurements are easily disturbed.
+ */
 const DRAINS = 5;
 
 interface Idle {
@@ -79,7 +81,7 @@ async function wait(bench: Bench, contestant: Contestant): Promise<Idle> {
     while (drains[0].inTime && drains.length < DRAINS) {
       await gather(crew, keyOf(contestant, `idle:${drains.length}`));
       drains.push(await drain(crew));
-      if (!drains[drains.length - 1].inTime) break; // its waiters still stand in the way
+      if (!drains[drains.length - 1].inTime) break; // its waiters would disturb the next measurement
     }
     return {
       clientCpu: result[0].cpu / 1e3 / duration,

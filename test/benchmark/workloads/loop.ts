@@ -9,7 +9,7 @@ import type { Workload } from './workload.js';
 const LEAST = 20;
 const CONTEST = { connections: 1, callers: 1, keys: 'one', body: 0 } as const;
 
-/** One caller that takes the same lock again and again, and two processes that do. */
+/** One caller that acquires the same lock again and again, and two processes that do so. */
 export const loop: Workload = {
   name: 'loop',
   async run(bench) {

@@ -8,9 +8,9 @@ import { Standings } from './standings.js';
 import type { Bench, Workload } from './workload.js';
 
 const MOST = 1.1;
-/** Of a call that does not wait for its release. */
+/** For calls that do not wait for their releases. */
 const MOST_IN_BACKGROUND = 1;
-/** How much more operations it makes, until the last release is answered. */
+/** How many more operations it makes, until the last release is answered. */
 const LEAST_GAIN = 1.2;
 
 export const seq: Workload = {
@@ -52,7 +52,7 @@ export const seq: Workload = {
   },
 };
 
-/** The medians of their latencies in µs, and of our ratio to the floor. */
+/** The medians of the latencies in µs, and of our ratio to the floor. */
 async function duels(bench: Bench, rounds: number, contestant: Contestant) {
   const results: (readonly number[])[] = [];
   for (let process = 1; process <= CREWS; process++) {

@@ -13,7 +13,7 @@ interface Column {
   readonly title: string;
   readonly of: keyof Round;
   readonly show: (value: number) => string;
-  /** Not compared by a factor. */
+  /** Whether it is not compared by a factor. */
   readonly absolute?: boolean;
 }
 
@@ -38,7 +38,7 @@ const PROCESSES: readonly Column[] = [
   { title: 'longest wait ms', of: 'longestWait', show: figure, absolute: true },
 ];
 
-/** How the contestants did in one contest. */
+/** The results of the contestants in one contest. */
 export class Standings {
   constructor(
     private readonly contest: Contest,
@@ -46,7 +46,7 @@ export class Standings {
     private readonly us: Contestant = thisLibrary,
   ) {}
 
-  /** Medians over the rounds; of overlaps, disorder and the longest wait, the sum and the worst. */
+  /** Medians over the rounds; sums or maxima for overlaps, disorder and the longest wait. */
   of(contestant: Contestant): Round | undefined {
     const rounds = this.rounds.get(contestant);
     if (rounds === undefined) return undefined;
@@ -76,8 +76,8 @@ export class Standings {
   }
 
   /**
-   * Ours by theirs: the median of the ratios of each round, in which both had the same machine. NaN where one is
-   * missing.
+   * Our figure divided by theirs: the median of the ratios of the rounds, in each of which both had the same machine.
+   * NaN if one is missing.
    */
   ratio(field: keyof Round, other: Contestant | undefined): number {
     const ours = this.rounds.get(this.us);

@@ -2,19 +2,19 @@ import type { Contestant } from '../contestants/contestant.js';
 import type { Crew } from '../crew/crew.js';
 import type { ServerMeter } from '../measure/server-meter.js';
 
-/** What a workload needs of the benchmark that it is part of. */
+/** What a workload gets from its benchmark. */
 export interface Bench {
   readonly meter: ServerMeter;
   /** This library, the floor and the peers that can run here. */
   readonly contestants: readonly Contestant[];
-  /** A look at the figures, not a measurement: fewer and shorter rounds. */
+  /** Whether only rough figures are wanted, from fewer and shorter rounds. */
   readonly quick: boolean;
   /** Starts processes of a contestant. */
   crew(contestant: Contestant, size: number, connections: number): Promise<Crew>;
   progress(text: string): void;
 }
 
-/** One promise, and what became of it. */
+/** A promise of the library, and whether it was kept. */
 export interface Bar {
   readonly promise: string;
   readonly measured: string;
@@ -25,7 +25,7 @@ export interface Table {
   readonly title: string;
   readonly columns: readonly string[];
   readonly rows: readonly (readonly string[])[];
-  /** What the reader has to know of it. */
+  /** What the reader has to know about it. */
   readonly notes: readonly string[];
 }
 
@@ -47,7 +47,7 @@ export interface Workload {
   run(bench: Bench): Promise<Outcome>;
 }
 
-/** Those that can wait for a lock that somebody else holds. */
+/** The contestants that can wait for a lock that somebody else holds. */
 export function contenders({ contestants }: Bench): Contestant[] {
   return contestants.filter(({ waits }) => waits !== 'nothing');
 }

@@ -1,5 +1,6 @@
-// A process that reads a register under a lock and writes back one more, whatever became of its lease meanwhile:
-// <url> <watchdogTimeout>. It asks the test for both, on stdout and stdin.
+// A process that reads a register under a lock and writes back the value plus one, whether or not its lease was lost
+// meanwhile. Its arguments are <url> <watchdogTimeout>. It asks the test for the read and the write, on stdout and
+// stdin.
 import { createInterface } from 'node:readline';
 import { createLockService } from '../../../lib/service/create-lock-service.js';
 

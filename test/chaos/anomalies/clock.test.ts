@@ -8,7 +8,7 @@ import { until } from '../../support/until.js';
 
 const clock = ServerClock.make();
 
-/** The clock of the server is set while locks are held. The test needs a C compiler to do that to a real server. */
+/** The clock of the server is set while locks are held. To do that with a real server, the test needs a C compiler. */
 (clock === undefined ? describe.skip : describe)('a Redis whose clock is set', () => {
   let redis: RedisServer;
   const silent = { warn: () => {}, error: () => {} };
@@ -24,13 +24,13 @@ const clock = ServerClock.make();
   const open = (watchdogTimeout: number) =>
     createLockService({ connection: redis.url, shutdownTimeout: 100, watchdogTimeout, logger: silent });
 
-  it('forward: ends a lease that its holder counts on, until its next renewal reports the loss', async () => {
+  it('forward: ends a lease on which its holder relies until its next renewal reports the loss', async () => {
     const [one, other] = [open(6_000), open(6_000)];
     const first = await one.acquire('stock');
     setClock(60);
     const second = await other.acquire('stock', { waitTime: '5s' });
     expect([first.held, second.held]).toEqual([true, true]);
-    // What removes the harm: the later holder has the higher token.
+    // This makes the overlap harmless: the later holder has the higher token.
     expect(second.fencingToken).toBeGreaterThan(first.fencingToken);
     await until(() => first.signal.aborted);
     expect(await errorOf(first.release())).toBeInstanceOf(LockLostError);

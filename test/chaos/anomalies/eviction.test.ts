@@ -3,7 +3,7 @@ import { createLockService } from '../../../lib/service/create-lock-service.js';
 import { runCli } from '../../cli/run-cli.js';
 import { type RedisServer, startRedis } from '../../support/servers/redis-server.js';
 
-/** A Redis that is a cache as well, and full. */
+/** A Redis that is also used as a cache, and is full. */
 describe('a Redis that has no memory left', () => {
   it('evicts a lock that is held, with the policy of a cache, and gives it to a second owner', async () => {
     const redis = await startFull('allkeys-lru');
@@ -16,7 +16,7 @@ describe('a Redis that has no memory left', () => {
     await fill(redis.client(), 'lock:stock');
     const second = await other.acquire('stock', { leaseTime: '1m', waitTime: 0 });
     expect([first.held, second.held]).toEqual([true, true]);
-    // Users hear of it before it happens: when they start, and from the doctor.
+    // Users are warned before it happens: when the service starts, and by the doctor.
     expect(warnings.join('\n')).toMatch(/maxmemory-policy is 'allkeys-lru'.*grant them twice/);
     const { code, stdout } = await runCli(['doctor'], redis.url);
     expect(stdout).toMatch(/WRONG +memory +maxmemory-policy is 'allkeys-lru'/);
@@ -25,7 +25,7 @@ describe('a Redis that has no memory left', () => {
     await redis.stop();
   });
 
-  it('keeps it with noeviction, and refuses what is new', async () => {
+  it('keeps it with noeviction, and refuses new locks', async () => {
     const redis = await startFull('noeviction');
     const [one, other] = [1, 2].map(() =>
       createLockService({ connection: redis.url, shutdownTimeout: 100, logger: { warn: () => {}, error: () => {} } }),
@@ -45,7 +45,7 @@ describe('a Redis that has no memory left', () => {
     return startRedis({ args: ['--maxmemory', '4mb', '--maxmemory-policy', policy] });
   }
 
-  /** Writes until this key is gone; fails when Redis refuses. */
+  /** Writes until this key has been evicted. Fails if Redis refuses a write. */
   async function fill(client: Redis, key: string): Promise<void> {
     for (let n = 0; n < 100_000; n += 100) {
       const pipeline = client.pipeline();

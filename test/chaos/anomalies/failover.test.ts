@@ -6,7 +6,7 @@ import { type RedisSentinel, startSentinel } from '../../support/servers/redis-s
 import type { RedisServer } from '../../support/servers/redis-server.js';
 import { until } from '../../support/until.js';
 
-/** A master that is killed before its replicas have heard of a lock: they are cut off while it is granted. */
+/** The master is killed before its replicas know of a lock, because they are cut off while it is granted. */
 describe('a failover to a replica that does not know a lock', () => {
   let sentinel: RedisSentinel;
   let replicas: RedisServer[];
@@ -27,10 +27,10 @@ describe('a failover to a replica that does not know a lock', () => {
     });
 
   it('gives it a second owner', async () => {
-    // It does not know of the Sentinels, so it cannot find out. It counts on its minute.
+    // This client does not know the Sentinels, so it does not notice the failover, and relies on its lease of a minute.
     const one = open(0, (await sentinel.master()).url);
     const other = open(0);
-    await (await one.acquire('another')).release(); // is connected
+    await (await one.acquire('another')).release(); // now it is connected
     await cutOff();
     const first = await one.acquire('stock', { leaseTime: '1m' });
     await failOver();
@@ -57,7 +57,7 @@ describe('a failover to a replica that does not know a lock', () => {
     await Promise.all([one.close(), other.close()]);
   });
 
-  /** Nothing that the master executes from now on reaches its replicas, until they go on. */
+  /** From now on, nothing that the master executes reaches its replicas, until they are resumed. */
   async function cutOff(): Promise<void> {
     for (const replica of replicas) replica.pause();
     const master = await sentinel.master();

@@ -19,8 +19,8 @@ const RUNS = Number(process.env.CHAOS_LONG ?? 1) > 1 ? 20 : 1;
 const IMPATIENT = { watchdogTimeout: LEASE, commandTimeout: 400 };
 
 /**
- * What users care about: a row of PostgreSQL that several processes read, change and write under a lock, while processes,
- * Redis and the network fail. Its value must be the number of increments that were confirmed.
+ * The property that users care about. Several processes read, change and write a row of PostgreSQL under a lock, while
+ * processes, Redis and the network fail. The value of the row must be the number of increments that were confirmed.
  */
 (hasPostgres ? describe : describe.skip)('a register that checks fencing tokens', () => {
   let postgres: SqlServer;
@@ -62,7 +62,7 @@ const IMPATIENT = { watchdogTimeout: LEASE, commandTimeout: 400 };
   const live = () => incrementers.filter(({ killed }) => !killed);
   const pick = (random: SeededRandom) => random.pick(live());
 
-  /** Each breaks something, and mends it. */
+  /** Each of them breaks something, and repairs it. */
   const faults: Record<string, (random: SeededRandom, guarded: boolean) => Promise<void>> = {
     'a process is killed': async (random, guarded) => {
       await pick(random).kill();
@@ -130,7 +130,7 @@ const IMPATIENT = { watchdogTimeout: LEASE, commandTimeout: 400 };
     180_000,
   );
 
-  it('loses increments where it does not check them', async () => {
+  it('loses increments if it does not check them', async () => {
     for (let i = 0; i < PROCESSES; i++) start(false);
     await progress();
     for (let i = 0; i < 20; i++) {
@@ -163,7 +163,7 @@ const IMPATIENT = { watchdogTimeout: LEASE, commandTimeout: 400 };
     await proxy.heal();
   }
 
-  /** Waits until the processes have added ten more. */
+  /** Waits until the processes have made ten more increments. */
   async function progress(): Promise<void> {
     const wanted = added() + 10;
     await until(() => added() >= wanted, 40_000);
@@ -176,7 +176,7 @@ const IMPATIENT = { watchdogTimeout: LEASE, commandTimeout: 400 };
     return counted();
   }
 
-  /** Of a killed process nobody knows whether its last update was executed: the database says so. */
+  /** Asks the database whether the last update of each killed process was executed, because nobody else knows. */
   async function counted(): Promise<{ value: number; confirmed: number }> {
     const { rows } = await db.query<{ value: number }>('select value from register');
     let confirmed = added();
@@ -217,13 +217,13 @@ class Incrementer {
     return this.lines.filter((line) => line.step === step).length;
   }
 
-  /** The increment whose update was sent and is not answered. */
+  /** The increment whose update was sent and has not been answered. */
   get unanswered(): number | undefined {
     const last = this.lines.at(-1);
     return last?.step === 'sent' ? last.n : undefined;
   }
 
-  /** It has read the value, and has not sent its update. */
+  /** The process has read the value, but has not sent its update. */
   get isBetween(): boolean {
     return this.lines.at(-1)?.step === 'read';
   }

@@ -1,5 +1,5 @@
-// A process that adds one to a row of PostgreSQL under a lock of Redis, again and again, until its input ends: a JSON of
-// IncrementerSpec. It prints a line before each update and after its answer.
+// A process that repeatedly adds one to a row of PostgreSQL under a lock in Redis, until its input ends. Its argument
+// is an IncrementerSpec as JSON. It prints a line before each update, and after the answer to it.
 import { setTimeout as sleep } from 'node:timers/promises';
 import pg from 'pg';
 import type { Lease } from '../../../lib/engine/lease/lease.js';
@@ -10,11 +10,13 @@ export interface IncrementerSpec {
   readonly process: string;
   readonly options: RedisLockOptions;
   readonly database: string;
-  /** Whether the update looks at the fencing token. */
+  /** Whether the update checks the fencing token. */
   readonly guarded: boolean;
 }
 
-/** `read`: it computes. `sent`: the update is on its way. `refused`: a later holder has left its token. */
+/**
+ * `read`: it computes the new value. `sent`: the update is under way. `refused`: a later holder has written its token.
+ */
 export type IncrementerLine = { readonly n: number; readonly step: 'read' | 'sent' | 'confirmed' | 'refused' };
 
 const { process: title, options, database, guarded } = JSON.parse(process.argv[2]) as IncrementerSpec;
@@ -41,7 +43,9 @@ await locks.close();
 await db.end();
 process.exit();
 
-/** Reads the value, computes for a moment, and writes it: an increment in the database would need no lock. */
+/**
+ * Reads the value, computes for a moment, and writes it, because an increment inside the database would need no lock.
+ */
 async function increment(n: number, token: number): Promise<boolean> {
   const read = guarded
     ? 'update register set fence = $1 where fence <= $1 returning value'
@@ -59,7 +63,7 @@ async function increment(n: number, token: number): Promise<boolean> {
   return say(n, rowCount === 1 ? 'confirmed' : 'refused');
 }
 
-/** Pipes are written synchronously: what was said is known, also of a process that was killed. */
+/** Pipes are written synchronously, so nothing that a killed process has printed is lost. */
 function say(n: number, step: IncrementerLine['step']): boolean {
   process.stdout.write(`${JSON.stringify({ n, step })}\n`);
   return step === 'confirmed';

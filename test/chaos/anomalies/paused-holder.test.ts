@@ -10,7 +10,7 @@ import { type Guard, Register } from './register.js';
 
 const LEASE = 600;
 
-/** Two processes add one to a register, and the first is stopped in the middle, until its lease has ended. */
+/** Two processes add one to a register. The first one is stopped in the middle, until its lease has ended. */
 describe('a holder that is paused past its lease', () => {
   let redis: RedisServer;
   beforeAll(async () => {
@@ -18,33 +18,33 @@ describe('a holder that is paused past its lease', () => {
   });
   afterAll(() => redis.stop());
 
-  it('overwrites what the next holder wrote, where nobody checks fencing tokens: an update is lost', async () => {
+  it('overwrites what the next holder wrote if nobody checks fencing tokens: an update is lost', async () => {
     const { register, answers } = await addTwice('never', 'after its read');
     expect(answers).toEqual({ first: true, second: true, lost: true });
     expect(register.value).toBe(1);
   });
 
-  it('is refused where the write checks its token: no update is lost', async () => {
+  it('is refused if the write checks its token: no update is lost', async () => {
     const { register, answers } = await addTwice('on write', 'after its read');
     expect(answers).toEqual({ first: false, second: true, lost: true });
     expect(register.value).toBe(1);
   });
 
-  it('writes between the read and the write of the next holder, where only writes check tokens: an update is lost', async () => {
+  it('writes between the read and the write of the next holder if only writes check tokens: an update is lost', async () => {
     const { register, answers } = await addTwice('on write', 'until the other has read');
     expect(answers).toEqual({ first: true, second: true, lost: true });
     expect(register.value).toBe(1);
   });
 
-  it('is refused there as well where the read leaves its token, too: no update is lost', async () => {
+  it('is refused there as well if the read leaves its token, too: no update is lost', async () => {
     const { register, answers } = await addTwice('on read', 'until the other has read');
     expect(answers).toEqual({ first: false, second: true, lost: true });
     expect(register.value).toBe(1);
   });
 
   /**
-   * @param paused until the other has added one, or until it has read
-   * @returns what the register answered to the write of each, and whether the first was told that its lease was lost
+   * @param paused until the other process has added one, or until it has read
+   * @returns how the register answered each write, and whether the first process was notified that its lease was lost
    */
   async function addTwice(guard: Guard, paused: 'after its read' | 'until the other has read') {
     const register = new Register(guard);

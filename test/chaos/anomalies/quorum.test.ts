@@ -3,15 +3,15 @@ import { createLockService } from '../../../lib/service/create-lock-service.js';
 import { startTcpProxy } from '../../support/network/tcp-proxy.js';
 import { startRedis } from '../../support/servers/redis-server.js';
 
-/** Of three nodes, one was down when the lock was granted, and another one then forgets it. */
+/** One of three nodes was down when the lock was granted, and another one loses it afterwards. */
 describe('a quorum with a node that restarts', () => {
-  it('gives a lock a second owner where the node has forgotten it', async () => {
+  it('gives a lock a second owner if the node has forgotten it', async () => {
     const { first, second } = await acquireTwice([]);
     expect([first.held, second?.held]).toEqual([true, true]);
     expect(second?.fencingToken).toBeGreaterThan(first.fencingToken);
   });
 
-  it('does not where nodes write each command to disk before they answer', async () => {
+  it('does not if nodes write each command to disk before they answer', async () => {
     const { first, second } = await acquireTwice(['--appendonly', 'yes', '--appendfsync', 'always']);
     expect(first.held).toBe(true);
     expect(second).toBeNull();
@@ -32,9 +32,9 @@ describe('a quorum with a node that restarts', () => {
     try {
       await late.kill();
       const first = await one.acquire('stock', { leaseTime: '1m' });
-      // From now on the first owner cannot find out. It counts on its minute.
+      // From now on, the first owner cannot notice the loss, and relies on its lease of a minute.
       await Promise.all(proxies.map((proxy) => proxy.stop()));
-      // Later than the request for the node that was down may be executed.
+      // By then, the request to the node that was down can no longer be executed.
       await sleep(1_500);
       await late.start();
       await forgetful.restart();

@@ -1,9 +1,9 @@
-/** What a register checks of the fencing token that comes with a request; 'on read' includes 'on write'. */
+/** When a register checks the fencing token of a request. 'on read' includes 'on write'. */
 export type Guard = 'never' | 'on write' | 'on read';
 
 /**
- * Data behind a lock: a number, and the highest token that was seen with it. Such as a row with the column `fence` (see
- * docs/fencing-tokens.md), but in this process, so that a test decides when a request arrives.
+ * Data that a lock protects: a number, and the highest token that was seen with it. It is like a row with the column
+ * `fence` (see docs/fencing-tokens.md), but in this process, so that a test decides when a request arrives.
  */
 export class Register {
   value = 0;

@@ -25,11 +25,12 @@ function complaint(call: Call, { crashed, closing }: Digest): string | undefined
       : `${call.call} has waited since ${sent.at.toFixed(1)} and got no answer`;
   }
   if (refused !== undefined) {
-    if (!isReason(refused.error)) return `${call.call} was refused with ${refused.error}: ${refused.message}`;
+    if (!isReason(refused.error) && !isTicketUsed(call))
+      return `${call.call} was refused with ${refused.error}: ${refused.message}`;
     const closed = closing.get(call.process);
     // A caller that waits inside a lost lock gets an error.
     if (refused.error === 'LockLostError') return undefined;
-    // An outage is waited out for a while, by clocks that may be fast.
+    // Callers wait during an outage for a while, measured by clocks that may be fast.
     if (
       refused.error === 'LockUnavailableError' &&
       /^Gave up waiting/.test(refused.message) &&
@@ -45,7 +46,12 @@ function complaint(call: Call, { crashed, closing }: Digest): string | undefined
   return undefined;
 }
 
-/** An error of the library, which says why. */
+/** Whether somebody else has adopted the lock, or acquired it after the time of the ticket. */
+function isTicketUsed({ ticket, refused }: Call): boolean {
+  return ticket !== undefined && refused?.error === 'LockNotOwnedError';
+}
+
+/** Whether this is an error of the library, which gives a reason. */
 function isReason(error: string): boolean {
   return /^Lock(Busy|Aborted|Unavailable|Upgrade|Key|Lost)Error$/.test(error);
 }

@@ -2,26 +2,27 @@ import { before, type Digest, type Instant, type Tenure } from './tenure.js';
 import type { Violation } from './violation.js';
 
 interface Seen {
-  /** Of those that exclude others. */
+  /** The latest tenure that excludes others. */
   exclusive?: Tenure;
-  /** Of all. */
+  /** The tenure with the highest token of all. */
   highest?: Tenure;
-  /** Since the last exclusive one, by their tokens. */
+  /** The readers since the last exclusive tenure, by their tokens. */
   readonly readers: Map<number, Tenure>;
-  /** The highest of each process but for readers. */
+  /** The highest one of each process, without readers. */
   readonly own: Map<string, Tenure>;
   /** The highest one at each exclusive grant, in order. */
   readonly peaks: { readonly granted: Instant; readonly highest: Tenure }[];
 }
 
 /**
- * Tokens of one lock strictly grow in the order of the grants. Only readers beside each other may come in another order than that of
- * their tokens: their answers overtake one another. When the server has lost its data, holders from before may still hand off among
- * themselves, and yet no token is as low as one that was granted before the loss. Of what one process gets this is even true when the
- * server has lost its time as well: the process says what it has seen.
+ * Tokens of one lock strictly grow in the order of the grants. Only readers that share the lock may be granted in
+ * another order than that of their tokens, because their answers can overtake each other. When the server has lost its
+ * data, earlier holders may still hand off the lock among themselves, but no new token is as low as one that was
+ * granted before the loss. For the tokens of one process, this is true even if the server's clock was set back as well,
+ * because the process sends the highest token that it has seen.
  *
- * @param clockLead what a token may be lower by, in µs: two masters that serve at one time each have a clock of their own, which is
- *   ahead of the time of day by at most this. 0 where there is one master.
+ * @param clockLead by how much a token may be lower, in µs. Two masters that serve at the same time have separate
+ *   clocks, each of which is ahead of the time of day by at most this. 0 if there is one master.
  */
 export function growingTokens(clockLead: number): (digest: Digest) => Violation[] {
   return ({ tenures, calls }) => violationsOf(tenures, calls, clockLead);
@@ -54,12 +55,12 @@ function violationsOf(tenures: readonly Tenure[], calls: Digest['calls'], clockL
   return violations;
 }
 
-/** Granted after what makes it suspect. */
+/** Whether it was granted after the event that makes it suspect. */
 function isDoubtful({ doubt, granted }: Tenure): boolean {
   return doubt !== undefined && before(doubt.since, granted);
 }
 
-/** What even a server that lost its data has to surpass. */
+/** The tenure whose token even a server that has lost its data has to exceed. */
 function highestKnown({ doubt, process }: Tenure, { own, peaks }: Seen): Tenure | undefined {
   const mine = own.get(process);
   if (doubt === undefined || doubt.forgetsTokens) return mine;
@@ -74,7 +75,7 @@ function isReaderBeside({ type, within, owner, lock, token, granted }: Tenure, t
   return first !== undefined && first.within === within && first.granted !== granted;
 }
 
-/** Re-entry: the token is that of the lease which it is a share of. */
+/** Whether this is a re-entry, which has the token of the lease that it shares. */
 function isShare({ within, lock, owner, token }: Tenure, calls: Digest['calls']): boolean {
   const outer = within === undefined ? undefined : calls.get(within)?.tenures.find((tenure) => tenure.lock === lock);
   return outer !== undefined && outer.owner === owner && outer.token === token;

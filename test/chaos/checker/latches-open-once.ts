@@ -2,10 +2,11 @@ import { before, type Call, type Digest, type Instant, type LatchRecord } from '
 import type { Violation } from './violation.js';
 
 /**
- * A latch lets nobody through before all its steps were asked for, and holds nobody up after all of them were done.
+ * A latch lets no caller pass before all its steps were requested, and delays no caller after all of them were made.
  *
- * @param within milliseconds that may pass from the last step to the last who waits; undefined: not looked at
- * @param since when the faults were over
+ * @param within how many milliseconds may pass between the last step and the moment when the last waiting caller is let
+ *   through; undefined: not checked
+ * @param since when the faults ended
  */
 export function latchesOpenOnce(within: number | undefined, since = 0): (digest: Digest) => Violation[] {
   return (digest) => {
@@ -47,12 +48,12 @@ function complaint(
     return waited > within ? `${call} was held up for ${waited.toFixed(1)} ms after it had opened` : undefined;
   }
   if (refused.error !== 'LockBusyError' || isOpen === undefined || before(sent, isOpen)) return undefined;
-  // Whoever waits for so long and no longer may not get its answer in that time.
+  // A caller with a time limit may not get its answer within that time.
   if (!once && (within === undefined || answered.at - Math.max(sent.at, since) <= within)) return undefined;
   return `${call} found it closed after it had opened`;
 }
 
-/** When as many steps as it has a count were taken, or its end was. */
+/** When the number of steps reached the count, or the latch was deleted. */
 function whenReached(
   records: readonly LatchRecord[],
   each: 'counting' | 'counted',

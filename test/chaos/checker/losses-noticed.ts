@@ -8,8 +8,8 @@ import type { Violation } from './violation.js';
 export function lossesNoticed({ upsets, tenures, calls, crashed, end }: Digest): Violation[] {
   return upsets.flatMap(({ at, reportedBy, reason }) => {
     if (reportedBy === undefined || end.at <= reportedBy) return [];
-    return tenures.flatMap(({ granted, lost, lock, type, kept, call, process }) => {
-      if (granted.at >= at || type === 'latch' || (type === 'permits' && !kept)) return [];
+    return tenures.flatMap(({ granted, lost, lock, type, kept, detached, call, process }) => {
+      if (granted.at >= at || detached || type === 'latch' || (type === 'permits' && !kept)) return [];
       const over = [lost, calls.get(call)?.releaseAsked, crashed.get(process)];
       if (over.some((instant) => instant !== undefined && instant.at <= reportedBy)) return [];
       const message = `${lock}: ${call} was held when ${reason}, and nobody had noticed it by ${reportedBy.toFixed(1)}`;

@@ -8,13 +8,14 @@ export function lossesReported(within: number | undefined): Rule {
 
 /** A process notices the end of a lease in time, unless its event loop is blocked. */
 function lossesReportedInTime({ tenures, calls, crashed, closing, stalls, end }: Digest, within: number): Violation[] {
-  return tenures.flatMap(({ type, suspect, deadline, lost, call, lock, process }) => {
+  return tenures.flatMap(({ type, suspect, detached, deadline, lost, call, lock, process }) => {
     const asked = calls.get(call);
     // After shutdown, leases expire. After the loss of one lock of a lease, its other locks are no longer watched.
     const closed = closing.get(process)?.at ?? Number.POSITIVE_INFINITY;
     const isLeft =
       closed <= deadline + within || asked?.tenures.some((other) => other.lock !== lock && other.lost !== undefined);
-    if (type === 'permits' || type === 'latch' || suspect || isLeft || !Number.isFinite(deadline)) return [];
+    if (type === 'permits' || type === 'latch' || suspect || detached || isLeft || !Number.isFinite(deadline))
+      return [];
     let due = deadline;
     for (const { at, until, ...stall } of stalls)
       if (stall.process === process && at <= due + within && until > due) due = until;

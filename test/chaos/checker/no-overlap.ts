@@ -7,9 +7,9 @@ interface Valid {
 }
 
 /**
- * No two leases of one lock are valid at one time, but for readers, and for permits as far as there are any. Shares of one lease
- * (re-entry) overlap with those that they are inside of, and with nobody else; none is given when the lease has ended by the clock, for
- * then others may be inside.
+ * No two leases of one lock are valid at the same time, except those of readers, and of permits up to their number. A
+ * share of a lease (re-entry) overlaps only with the shares around it. No share is given after the lease has ended by
+ * the clock, because others may hold the lock then.
  *
  * @param permits how many permits there are, by the semaphore's name
  */
@@ -33,7 +33,7 @@ export function noOverlap(permits: ReadonlyMap<string, number>): Rule {
   };
 }
 
-/** A share of a lease that its own process could not count on any more. */
+/** Whether it is a share of a lease on which its own process could not rely any more. */
 function isOverdue({ within, suspect, deadline, granted }: Tenure): boolean {
   return within !== undefined && !suspect && deadline <= granted.at;
 }
@@ -60,7 +60,7 @@ function stretchesByLock({ tenures }: Digest): Map<string, Valid[]> {
 function mayOverlap(one: Tenure, other: Tenure, digest: Digest): boolean {
   if (one.type === 'read' && other.type === 'read') return true;
   if (one.process !== other.process || one.owner !== other.owner) return false;
-  // A writer that reads too has a token for each.
+  // A writer that also reads has a token for each of its locks.
   if (isReadWrite(one) && isReadWrite(other) && one.type !== other.type) return true;
   return one.token === other.token && (isInside(one, other, digest) || isInside(other, one, digest));
 }

@@ -1,7 +1,7 @@
 import type { Digest } from './tenure.js';
 import type { Violation } from './violation.js';
 
-/** No key, subscription, timer or listener is left of what the processes did. */
+/** The processes have left no key, subscription, timer or listener behind. */
 export function nothingLeft({ left, end }: Digest): Violation[] {
   return left.flatMap(({ process, counts }) =>
     Object.entries(counts)

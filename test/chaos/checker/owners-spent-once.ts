@@ -1,7 +1,10 @@
 import type { Digest } from './tenure.js';
 import type { Violation } from './violation.js';
 
-/** No id acquires a lock again that was given back under it: a release that arrives late would free what the second acquisition took. */
+/**
+ * No owner id acquires a lock again after it was released under that id, because a late release would free the second
+ * acquisition.
+ */
 export function ownersSpentOnce({ reused }: Digest): Violation[] {
   return reused.map(({ process, lock, owner, now }) => ({
     rule: 'owners spent once',

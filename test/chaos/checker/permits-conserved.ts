@@ -2,8 +2,8 @@ import type { Call, Digest } from './tenure.js';
 import type { Rule, Violation } from './violation.js';
 
 /**
- * In the end a semaphore has all permits but those that are held for good: no permit was lost, and none was made. What a process was
- * about to take or to give when it ended may have gone either way.
+ * At the end, a semaphore has all permits except those that are never given back: no permit was lost, and none was
+ * created. Permits that a process was taking or giving back when it ended may be counted either way.
  *
  * @param permits how many permits there are, by the semaphore's name
  */
@@ -29,7 +29,7 @@ export function permitsConserved(permits: ReadonlyMap<string, number>): Rule {
     });
 }
 
-/** Its process ended before it knew what became of it. */
+/** Whether its process ended before it knew the result. */
 function isDoubtful(
   { process, tenures, releaseAsked, released }: Call,
   { crashed, closing }: Digest,

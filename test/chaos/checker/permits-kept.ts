@@ -2,10 +2,11 @@ import { before, type Digest, type Tenure } from './tenure.js';
 import type { Violation } from './violation.js';
 
 /**
- * Nobody gets permits whose lease is over. They are there until it ends: their release never says before that they are gone. Those that their process renews are
- * reported as lost soon after their lease has ended.
+ * Nobody gets permits whose lease has already ended. Permits exist until their lease ends: before that, a release never
+ * reports that they are gone. Permits that a process renews are reported as lost soon after their lease has ended.
  *
- * @param reportedWithin milliseconds from the end of a lease to the report; undefined: processes stand still, so that none can be given
+ * @param reportedWithin how many milliseconds may pass between the end of a lease and the report; undefined: no limit,
+ *   because processes are suspended
  */
 export function permitsKept(reportedWithin: number | undefined): (digest: Digest) => Violation[] {
   return (digest) =>
@@ -27,7 +28,7 @@ export function permitsKept(reportedWithin: number | undefined): (digest: Digest
     });
 }
 
-/** By the clocks of process and history, which differ somewhat. */
+/** In milliseconds, because the clocks of the process and of the history differ a little. */
 const TOLERANCE = 10;
 
 function givenTooLate({ call, process, deadline, valid, granted }: Tenure, { closing }: Digest): string | undefined {

@@ -3,22 +3,23 @@ import type { Rule, Violation } from './violation.js';
 
 interface Step {
   readonly at: Instant;
-  /** Permits that are taken; a lock is like a semaphore with one. */
+  /** The number of permits that are taken. A lock counts as a semaphore with one permit. */
   readonly taken: number;
-  /** Somebody comes to wait for so many permits; negative: goes. */
+  /** How many permits a caller begins to wait for; negative: it stops waiting. */
   readonly wish: number;
-  /** Comes or goes with it: 1, −1, or 0 where nobody is to be served. */
+  /** 1 or −1 if a caller that has to be served begins or ends its wait, otherwise 0. */
   readonly waiters: number;
   readonly call: string;
 }
 
-/** So many grants to callers that came later are no accident. */
+/** This many grants to callers that came later are no accident. */
 const OFTEN = 20;
 
 /**
- * Whoever wants several locks, and waits patiently, is not passed over for ever: by callers that came later, again and again.
+ * A caller that wants several locks and waits without a time limit is not passed over for ever by callers that came
+ * later.
  *
- * @param most milliseconds that it may take
+ * @param most how many milliseconds the wait may take
  */
 export function notPassedOver(most: number): Rule {
   return ({ calls, tenures, crashed, end }) => {
@@ -49,11 +50,12 @@ export function notPassedOver(most: number): Rule {
 }
 
 /**
- * No lock stands free while somebody waits for it alone and patiently: a wake-up that was lost, and that some timer makes up for
- * later.
+ * No lock is free while a caller without a time limit waits for only that lock. This finds lost wake-ups for which a
+ * timer compensates later.
  *
- * @param permits how many permits there are, by the semaphore's name: it counts as free while it has enough for anybody who waits
- * @param most milliseconds that may pass from one to the next: a few trips to the backend
+ * @param permits how many permits there are, by the semaphore's name. A semaphore counts as free while it has enough
+ *   permits for one of the waiting callers
+ * @param most how many milliseconds may pass between one holder and the next: a few round trips to the backend
  * @param since when the faults were over
  */
 export function servedInTime(permits: ReadonlyMap<string, number>, most: number, since = 0): Rule {
@@ -98,16 +100,16 @@ function stepsByLock({ calls, tenures, latches, crashed, end }: Digest): Map<str
     else steps.push(step);
   };
   for (const { call, process, locks: names, patient, permits, sent, answered, tenures: got } of calls.values()) {
-    // What a scope's children wait for is each other.
+    // Children of a scope wait for each other, not for the backend.
     if (names.length > 1 || latches.has(names[0]) || got.some(({ within }) => within !== undefined)) continue;
-    // Whoever may leave need not be served, but those behind it wait for as long as it is there.
+    // A caller that may leave need not be served, but the callers behind it wait for as long as it is there.
     const waiters = patient ? 1 : 0;
     add(names[0], { at: sent, taken: 0, wish: permits, waiters, call });
     add(names[0], { at: answered ?? crashed.get(process) ?? end, taken: 0, wish: -permits, waiters: -waiters, call });
   }
   for (const { lock, type, call, permits, granted, valid } of tenures) {
     if (type === 'latch') continue;
-    // From the grant on, also where the lease was over by then.
+    // Counted from the grant on, even if the lease had already ended then.
     add(lock, { at: granted, taken: permits, wish: 0, waiters: 0, call });
     const over = valid.at(-1)?.to ?? granted;
     add(lock, { at: before(over, granted) ? granted : over, taken: -permits, wish: 0, waiters: 0, call });

@@ -1,9 +1,9 @@
 import type { History, HistoryRecord, Kind } from '../history.js';
 
-/** Milliseconds by which a process and its history may differ about the end of a lease. */
+/** By how many milliseconds a process and its history may disagree about the end of a lease. */
 const CLOCK_TOLERANCE = 1;
 
-/** A moment: records of one time come in the order in which they were written down. */
+/** A moment. Records with the same time are in the order in which they were written. */
 export interface Instant {
   readonly at: number;
   readonly order: number;
@@ -13,7 +13,7 @@ export function before(one: Instant, other: Instant): boolean {
   return one.at < other.at || (one.at === other.at && one.order < other.order);
 }
 
-/** A stretch of time in which a process counted on its lease; the end does not belong to it. */
+/** A period in which a process relied on its lease, without its end. */
 export interface Stretch {
   readonly from: Instant;
   to: Instant;
@@ -22,20 +22,23 @@ export interface Stretch {
 /** Why a grant proves little. */
 export interface Doubt {
   readonly since: Instant;
-  /** Tokens from before may be repeated. */
+  /** Earlier tokens may be repeated. */
   readonly forgetsTokens: boolean;
 }
 
-/** One lock, or some permits, in the hands of one call: from the grant until it was given back, lost, or not renewed in time. */
+/**
+ * The time in which one call holds a lock or permits: from the grant until they were given back, lost, or not renewed
+ * in time.
+ */
 export class Tenure {
   readonly valid: Stretch[] = [];
-  /** Something upset the backend before it was granted: it is not known to exclude others. */
+  /** The backend was upset before the grant, so it is not certain that this tenure excludes others. */
   suspect = false;
-  /** What upset the backend first, of that which made it suspect. */
+  /** The first of the upsets that made it suspect. */
   doubt?: Doubt;
-  /** When the last lease ends that was confirmed. */
+  /** When the last confirmed lease ends. */
   deadline = Number.NEGATIVE_INFINITY;
-  /** It is not kept for longer. */
+  /** The latest time until which it is kept. */
   private latest = Number.POSITIVE_INFINITY;
   /** The process has noticed the loss. */
   lost?: Instant;
@@ -50,29 +53,31 @@ export class Tenure {
     readonly permits: number,
     readonly within: string | undefined,
     readonly granted: Instant,
-    /** Only for permits: the process renews it until it releases it or notices its loss. */
+    /** Only for permits: the process renews them until it releases them or notices their loss. */
     readonly kept = false,
+    /** Whether it is held by a ticket, not by a process. */
+    readonly detached = false,
   ) {}
 
-  /** Counted on until `deadline` from this moment on. */
+  /** From this moment on, the process relies on the lease until `deadline`. */
   confirm(from: Instant, deadline: number): void {
     this.end(from);
     this.deadline = Math.min(deadline, this.latest);
     if (this.deadline > from.at) this.valid.push({ from, to: { at: this.deadline, order: -1 } });
   }
 
-  /** Nothing but its holder can end it: not even the holder's death. */
+  /** Only its holder can end it. It does not even end when the holder dies. */
   get isForGood(): boolean {
     return this.type === 'permits' && this.deadline === Number.POSITIVE_INFINITY;
   }
 
-  /** Not counted on after this moment. */
+  /** The process does not rely on the lease after this moment. */
   end(at: Instant): void {
     const last = this.valid.at(-1);
     if (last !== undefined && before(at, last.to)) last.to = at;
   }
 
-  /** Shutdown gives it back then. */
+  /** Shutdown gives it back at this time. */
   limit(at: number): void {
     this.latest = at;
     this.deadline = Math.min(this.deadline, at);
@@ -90,30 +95,32 @@ export class Tenure {
   }
 }
 
-/** One acquisition and what became of it. */
+/** One acquisition and its outcome. */
 export interface Call {
   readonly process: string;
   readonly call: string;
   readonly locks: readonly string[];
   readonly patient: boolean;
-  /** How many it wants of a semaphore. */
+  /** How many permits of a semaphore it wants. */
   readonly permits: number;
   /** It does not wait. */
   readonly once: boolean;
+  /** The call whose detached lock it adopts. */
+  readonly ticket?: string;
   readonly sent: Instant;
   readonly tenures: Tenure[];
   answered?: Instant;
   refused?: { readonly error: string; readonly message: string };
   releaseAsked?: Instant;
   released?: { readonly outcome: string; readonly at: number };
-  /** Whether the process knew, or could know by its clock, that it was lost when the release was asked for. */
+  /** Whether the process knew, or could have known by its clock, that it was lost when the release was requested. */
   lostBefore?: boolean;
 }
 
 /** One step of a latch. */
 export type LatchRecord = HistoryRecord & { kind: 'latch' } & { readonly now: Instant };
 
-/** What a history says, call by call. */
+/** A history, sorted by calls. */
 export class Digest {
   readonly calls = new Map<string, Call>();
   readonly tenures: Tenure[] = [];
@@ -145,13 +152,13 @@ export class Digest {
     const { process } = record;
     switch (record.kind) {
       case 'sent': {
-        const { call, locks, patient, permits = 1, once = false } = record;
-        this.calls.set(call, { process, call, locks, patient, permits, once, sent: now, tenures: [] });
+        const { call, locks, patient, permits = 1, once = false, ticket } = record;
+        this.calls.set(call, { process, call, locks, patient, permits, once, ticket, sent: now, tenures: [] });
         return;
       }
       case 'granted': {
-        const { call, lock, type, owner, token, permits = 1, within, kept } = record;
-        const tenure = new Tenure(process, call, lock, type, owner, token, permits, within, now, kept);
+        const { call, lock, type, owner, token, permits = 1, within, kept, detached } = record;
+        const tenure = new Tenure(process, call, lock, type, owner, token, permits, within, now, kept, detached);
         tenure.doubt = this.doubtOf(tenure, record.at);
         tenure.suspect = tenure.doubt !== undefined;
         if (tenure.suspect) this.rememberDoubt(tenure);
@@ -166,6 +173,9 @@ export class Digest {
       }
       case 'confirmed':
         for (const tenure of this.tenuresOf(record.call)) if (!tenure.suspect) tenure.confirm(now, record.validUntil);
+        return;
+      case 'adopting':
+        for (const tenure of this.tenuresOf(record.call)) tenure.end(now);
         return;
       case 'refused': {
         const asked = this.calls.get(record.call);
@@ -240,7 +250,7 @@ export class Digest {
     }
   }
 
-  /** Granted from what was there before an upset, or handed on from such a grant. */
+  /** The doubt about a grant that was made before an upset, or handed off from such a grant. */
   private doubtOf({ lock, owner }: Tenure, at: number): Doubt | undefined {
     const upsets = this.upsets.filter((upset) => at < upset.until && (upset.lock ?? lock) === lock);
     const inherited = this.doubts.get(`${lock} ${owner}`);

@@ -5,7 +5,7 @@ import type { Violation } from './violation.js';
 const BEFORE = 25;
 const AFTER = 5;
 
-/** The records around a violation, those of the calls in it marked by `>`. */
+/** The records around a violation. Those of the calls concerned are marked with `>`. */
 export function timeline(history: History, { at, lock, calls }: Violation): string {
   const locksOf = new Map<string, readonly string[]>();
   for (const record of history.records) if (record.kind === 'sent') locksOf.set(record.call, record.locks);

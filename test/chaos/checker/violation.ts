@@ -1,6 +1,6 @@
 import type { Digest, Instant } from './tenure.js';
 
-/** What a history breaks, where, and who was in it. */
+/** The rule that a history violates, when, and the calls concerned. */
 export interface Violation {
   readonly rule: string;
   readonly message: string;
@@ -9,5 +9,5 @@ export interface Violation {
   readonly calls: readonly string[];
 }
 
-/** Something that every history must keep to. Gives what breaks it. */
+/** A rule for every history. Returns its violations. */
 export type Rule = (digest: Digest) => Violation[];

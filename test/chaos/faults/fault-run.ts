@@ -11,14 +11,17 @@ import { type LoadProcess, startLoad } from './load-process.js';
 import { LoadReport } from './load-report.js';
 import { recorded } from './recorded.js';
 
-/** Leases are short, so that those of the dead end soon. */
+/** Leases are short, so that those of dead processes end soon. In milliseconds. */
 export const LEASE = 1_500;
 export const COMMAND_TIMEOUT = 400;
 
 /** By how much the clock of tokens may be ahead of the time of day, in µs. */
 const CLOCK_LEAD = 150_000;
 
-/** What all processes do: a contended lock, a fair one, readers and a writer, and a body that outlasts several renewals. */
+/**
+ * The load of all processes: a contended lock, a fair one, readers and a writer, and a body that outlasts several
+ * renewals.
+ */
 export const CREWS: readonly Crew[] = [
   { name: 'stock', type: 'reentrant', callers: 3, hold: 2 },
   { name: 'queue', type: 'fair', callers: 2, hold: 2 },
@@ -29,20 +32,20 @@ export const CREWS: readonly Crew[] = [
   { name: 'cron', type: 'reentrant', callers: 1, hold: 5, waitTime: 0 },
 ];
 
-/** Multiplies how long things are kept going: 1 in the short form. */
+/** Multiplies the duration of the load: 1 in the short form. */
 export const LONG = Number(process.env.CHAOS_LONG ?? 1);
 
 export interface FaultRunOptions {
   readonly connection: RedisLockOptions['connection'];
   readonly options?: Partial<RedisLockOptions>;
   readonly crews?: readonly Crew[];
-  /** In this process, and in processes of their own. Default 2 and 2. */
+  /** How many services run in this process, and how many in separate processes. Default 2 and 2. */
   readonly services?: number;
   readonly processes?: number;
 }
 
 /**
- * Lock services here and in other processes, all busy with the same locks, while a test breaks something.
+ * Lock services in this and in other processes, which all use the same locks while a test breaks something.
  *
  *     const run = await FaultRun.start({ connection: redis.url });
  *     await redis.kill(); …
@@ -85,19 +88,22 @@ export class FaultRun {
     }
   }
 
-  /** One more service of this process, for a test's own questions; its leases go into the history too. Closed by {@link finish}. */
+  /**
+   * Opens one more service in this process, for the test itself. Its leases are recorded in the history, too.
+   * {@link finish} closes it.
+   */
   service(options: Partial<RedisLockOptions> = {}): LockService {
     const locks = this.make(options);
     return recorded(locks, new HistoryRecorder(this.history, `test ${this.services.length}`, locks, machineTime));
   }
 
-  /** Notes the time, and lets `work` break something. */
+  /** Notes the time, and runs `work`, which breaks something. */
   async breaks<T>(work: () => T | Promise<T>): Promise<T> {
     this.faultAt = machineTime();
     return work();
   }
 
-  /** Waits until every process that is alive has held a lock again. Gives the ms that the last of them took, from now on. */
+  /** Waits until every living process has held a lock again. Returns how many ms this took, from now on. */
   async resumed(): Promise<number> {
     const since = machineTime();
     const names = this.alive();
@@ -106,7 +112,7 @@ export class FaultRun {
     return Math.max(...names.map((name) => report.firstGrant(name, since)!)) - since;
   }
 
-  /** Waits until so many more calls were served. */
+  /** Waits until this many more calls were served. */
   async busy(calls = 100 * LONG): Promise<void> {
     const { report } = this;
     const wanted = report.count('granted') + calls;
@@ -128,8 +134,10 @@ export class FaultRun {
    * Ends the load, and checks the history: no two valid leases overlapped, tokens grew, every caller was served or got
    * an error, and losses were reported. Processes must end on their own.
    *
-   * @param fenced leases may have overlapped, as after a failover that forgot some; tokens must have grown all the same
-   * @param twoMasters two masters may have served at one time: a token may then be lower by 0.15 s, as docs/fencing-tokens.md says
+   * @param fenced leases may have overlapped, as after a failover that forgot some of them; tokens must still have
+   *   grown
+   * @param twoMasters two masters may have served at the same time, so a token may be lower by 0.15 s, see
+   *   docs/fencing-tokens.md
    * @param except rules of the checker that this fault suspends
    */
   async finish({
@@ -168,7 +176,7 @@ export class FaultRun {
 
   private make(options: Partial<RedisLockOptions> = {}): LockService {
     const note = (message: string) => void this.log.push(message);
-    // What confirms acquisitions confirms releases, too.
+    // With minReplicas, releases have to be confirmed.
     const { release } = options.minReplicas === undefined ? this.options : { release: undefined };
     const locks = createLockService({ ...this.options, release, logger: { warn: note, error: note }, ...options });
     this.services.push(locks);
@@ -182,7 +190,7 @@ export class FaultRun {
   }
 }
 
-/** Long bodies in the first of each kind alone: a run ends when all of them have had their turn. */
+/** Only the first service of each kind has long bodies, because a run ends when all of them have had their turn. */
 function crewsOf(number: number, crews: readonly Crew[]): readonly Crew[] {
   return number === 1 ? crews : crews.filter(({ hold }) => hold < LEASE / 3);
 }

@@ -1,4 +1,4 @@
-/** One line of the table in the README. */
+/** One line of the table in docs/reliability.md. */
 export interface FaultRow {
   readonly fault: string;
   readonly sees: string;
@@ -7,12 +7,12 @@ export interface FaultRow {
 
 const rows: FaultRow[] = [];
 
-/** Notes what a fault did to the user; {@link printFaultTable} prints it. */
+/** Records the effect of a fault on users. {@link printFaultTable} prints it. */
 export function fault(fault: string, sees: string, measured: string): void {
   rows.push({ fault, sees, measured });
 }
 
-/** At the end of a test file; past jest's console, which would frame every line. */
+/** Called at the end of a test file. It bypasses jest's console, which would frame every line. */
 export function printFaultTable(): void {
   const lines = rows.splice(0).map((row) => `| ${row.fault} | ${row.sees} | ${row.measured} |\n`);
   process.stdout.write(lines.join(''));

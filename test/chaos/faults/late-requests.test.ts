@@ -12,14 +12,14 @@ import { fault, ms, printFaultTable } from './fault-table.js';
 const SECONDS = Number(process.env.CHAOS_GHOST_SECONDS ?? 60);
 const SEED = Number(process.env.CHAOS_GHOST_SEED ?? Date.now() % 1_000_000);
 const COMMAND_TIMEOUT = 2_000;
-/** What a late request takes has a lease of 30 s, or none. */
+/** In milliseconds. What a late request takes has a lease of 30 s, or none. */
 const GONE_WITHIN = COMMAND_TIMEOUT + 1_000;
-/** For a machine that is slow: our commands, not the server's clock. */
+/** For slow machines, whose commands take long, in milliseconds. */
 const SLACK = 2_000;
 const PERMITS = 3;
 const NAMES = ['stock', 'ledger', 'page', 'report', 'cron'];
 
-/** Takes something; gives what takes it back, or undefined where it got nothing. */
+/** Acquires something. Returns a function that gives it back, or undefined if nothing was acquired. */
 type Errand = (locks: LockService, chance: SeededRandom, signal: AbortSignal) => Promise<(() => unknown) | undefined>;
 
 /** Callers that try once, that wait for a while, and that wait until their signal ends it. */
@@ -61,8 +61,8 @@ const ERRANDS: readonly Errand[] = [
   },
 ];
 
-/** Packets are held up for seconds, and arrive when those who sent them have left. */
-describe('a network that holds packets up', () => {
+/** Packets are delayed for seconds, and arrive when their callers have left. */
+describe('a network that delays packets', () => {
   let redis: RedisServer;
   let proxy: TcpProxy;
   let direct: Redis;
@@ -87,7 +87,7 @@ describe('a network that holds packets up', () => {
       const chance = new SeededRandom(SEED);
       const quiet = { warn: () => {}, error: () => {} };
       const options = { commandTimeout: COMMAND_TIMEOUT, fairWaitTimeout: '1m', logger: quiet } as const;
-      // The last one goes round the proxy: it is in the way of the others.
+      // The last service bypasses the proxy, and competes with the others.
       const urls = [proxy.url, proxy.url, proxy.url, redis.url];
       services.push(...urls.map((connection) => createLockService({ ...options, connection })));
       await services[3].getSemaphore('mail').trySetPermits(PERMITS);
@@ -152,15 +152,15 @@ describe('a network that holds packets up', () => {
       await until(async () => (await left()).length === 0 || (await now()) - since > GONE_WITHIN + SLACK, 120_000);
       const took = (await now()) - since;
       const behind = await left();
-      const state = `${served} served, ${refused} refused, ${heldUp} packets held up, ${failures} releases failed, ${returns.size} without answer`;
+      const state = `${served} served, ${refused} refused, ${heldUp} packets delayed, ${failures} releases failed, ${returns.size} without answer`;
       expect({ behind, state: behind.length > 0 && state }).toEqual({ behind: [], state: false });
-      // What arrives later still is refused too.
+      // Requests that arrive even later are refused, too.
       await sleep(1_000);
       expect(await left()).toEqual([]);
       fault(
-        `packets are held up for 1 to 10 s, for ${SECONDS} s`,
-        'callers are refused in their time; what they leave behind ends soon',
-        `${served} served, ${refused} refused, ${heldUp} packets held up; ${ms(took)} after the last caller left nothing was left`,
+        `packets are delayed by 1 to 10 s, for ${SECONDS} s`,
+        'callers are refused in time; leftovers are removed soon',
+        `${served} served, ${refused} refused, ${heldUp} packets delayed; ${ms(took)} after the last caller had left, nothing was left`,
       );
     },
     SECONDS * 1_000 + 180_000,

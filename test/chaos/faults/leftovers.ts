@@ -2,12 +2,15 @@ import { isClientRecord } from '../../support/left-behind.js';
 import type { RedisServer } from '../../support/servers/redis-server.js';
 import { until } from '../../support/until.js';
 
-/** One token clock a slot, and the last token of each fenced lock, are there to stay. Records of clients last half a minute. */
+/**
+ * One token clock per slot, and the last token of each fenced lock, which remain. Records of clients remain for half a
+ * minute.
+ */
 const KEPT = /^(nestjs_redis_lock_clock|redisson_lock_token:)/;
 
 /**
- * Keys and subscriptions that are there though every process has gone. Those of a process that was killed have some seconds
- * to lapse.
+ * Keys and subscriptions that remain after every process has ended. Those of a killed process have some seconds to
+ * expire.
  */
 export async function leftInRedis(server: RedisServer): Promise<string[]> {
   const client = server.client();

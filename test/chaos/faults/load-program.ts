@@ -1,8 +1,9 @@
-// Run by load-process.ts, as a process of its own: keeps locks busy until its input ends, then closes and ends by itself.
+// Run by load-process.ts as a separate process. It keeps locks busy until its input ends, then closes its service and
+// exits.
 import type { LockBackend } from '../../../lib/backends/lock-backend.js';
 import { createLockService } from '../../../lib/service/create-lock-service.js';
 import { SQL_LOCKS } from '../../sql/sql-locks.js';
-import { History, type HistoryEvent } from '../history.js';
+import { HistoryPipe } from '../history.js';
 import { Load } from './load.js';
 import type { LoadSpec, SqlOptions } from './load-process.js';
 
@@ -10,14 +11,6 @@ function sqlBackend({ locks: which, ...options }: SqlOptions): LockBackend {
   return SQL_LOCKS[which](options);
 }
 
-/** Pipes are written synchronously: what was recorded is known, also of a process that was killed. */
-class HistoryPipe extends History {
-  override add(process: string, at: number, event: HistoryEvent): void {
-    stdout.write(`${JSON.stringify({ at, process, ...event })}\n`);
-  }
-}
-
-const { stdout } = process;
 const { process: title, options, crews, sql } = JSON.parse(process.argv[2] ?? '') as LoadSpec;
 const locks = createLockService({
   ...options,

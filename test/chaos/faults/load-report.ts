@@ -1,6 +1,6 @@
 import type { History, HistoryRecord } from '../history.js';
 
-/** What a history says to who wants to know what a fault did to users. */
+/** Evaluates a history for the effects of a fault on users. */
 export class LoadReport {
   constructor(
     private readonly history: History,
@@ -37,7 +37,7 @@ export class LoadReport {
     )?.at;
   }
 
-  /** Whether this process is in the middle of a body. */
+  /** Whether this process is running a body. */
   holds(process: string, lock: string): boolean {
     const { records } = this.history;
     const calls = records.flatMap((record) =>

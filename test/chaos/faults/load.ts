@@ -4,7 +4,7 @@ import type { LockService } from '../../../lib/service/lock-service.js';
 import { type History, machineTime } from '../history.js';
 import { HistoryRecorder } from '../history-recorder.js';
 
-/** Callers that go round one lock, each in a loop. */
+/** Callers that acquire and release one lock, each in a loop. */
 export interface Crew {
   readonly name: string;
   readonly type: NonNullable<LockOptions['type']>;
@@ -14,7 +14,7 @@ export interface Crew {
   readonly waitTime?: number;
 }
 
-/** Keeps locks of one service busy, and records what comes of it. */
+/** Keeps locks of one service busy, and records the results. */
 export class Load {
   private running = true;
   private readonly loops: Promise<void>[];
@@ -25,7 +25,7 @@ export class Load {
     this.loops = crews.flatMap((crew) => Array.from({ length: crew.callers }, () => this.loop(crew)));
   }
 
-  /** Calls nothing new, and waits until everything that was called has an answer. */
+  /** Starts no new calls, and waits until all calls have been answered. */
   async stop(): Promise<void> {
     this.running = false;
     await Promise.all(this.loops);

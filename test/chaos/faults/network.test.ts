@@ -10,8 +10,9 @@ import { leftInRedis } from './leftovers.js';
 import { lossOf } from './loss-of.js';
 
 /**
- * What users see of a bad network. All processes go through one proxy; a service that goes round it is the world outside.
- * The same faults, command by command: test/backends/redis/outages.test.ts, and in virtual time: test/engine/outages/outages.test.ts.
+ * What users notice of a bad network. All processes use one proxy, except a service that stands for the world outside.
+ * The same faults are tested command by command in test/backends/redis/outages.test.ts, and in virtual time in
+ * test/engine/outages/outages.test.ts.
  */
 describe('the network', () => {
   let redis: RedisServer;
@@ -28,10 +29,11 @@ describe('the network', () => {
   afterEach(async () => {
     await proxy.heal();
     await run.finish().catch(() => {});
-    // The ends of connections arrive a moment later.
+    // The proxy notices closed connections a moment later.
     await until(() => proxy.live === 0, 5_000).catch(() => {});
     const { live } = proxy;
-    // The server has heard nothing of the end of half-open ones, and would keep them until its own keep-alive finds out.
+    // The server has not noticed the end of half-open connections, and would keep them until its own keep-alive finds
+    // it.
     await proxy.stop();
     expect({ live, left: await leftInRedis(redis) }).toEqual({ live: 0, left: [] });
   });
@@ -54,8 +56,8 @@ describe('the network', () => {
     fault('proxy delays 50 ms each way', 'slower', `acquire + release in ${ms(took)}; 0 leases lost; ${run.errors}`);
   });
 
-  it('is cut half-open for less than a lease: connections are made again, and nothing is lost', async () => {
-    // Longer than a slow machine takes to connect again.
+  it('is cut half-open for less than a lease: connections are opened again, and nothing is lost', async () => {
+    // The lease is longer than a slow machine takes to reconnect.
     const lease = await run.service({ watchdogTimeout: 20_000 }).acquire('mine');
     await run.breaks(() => proxy.cutHalfOpen());
     const since = machineTime();
@@ -103,7 +105,7 @@ describe('the network', () => {
     );
   });
 
-  it('is gone: connections are refused, until it is back', async () => {
+  it('is down: connections are refused until it is back', async () => {
     await run.breaks(() => proxy.refuse());
     const since = machineTime();
     await until(() => machineTime() > since + COMMAND_TIMEOUT);
@@ -119,7 +121,7 @@ describe('the network', () => {
     );
   });
 
-  it('swallows the answers to what was executed: everything is had once', async () => {
+  it('drops the answers to executed commands: each takes effect once', async () => {
     await run.breaks(() => {});
     for (let round = 0; round < 5; round++) {
       const dropped = proxy.droppedReplies;
@@ -133,13 +135,13 @@ describe('the network', () => {
     expect(report.losses).toEqual([]);
     expect(run.errors).not.toMatch(/Lost|NotOwned/);
     fault(
-      'proxy drops replies of commands that were executed, and the connection with them',
-      'nothing: sent again, recognised as its own; a release that was executed twice is a release',
+      'proxy drops replies of executed commands, and closes the connection',
+      'nothing: commands are sent again and recognised; a release that was executed twice counts as a release',
       `${proxy.droppedReplies} replies dropped; 0 leases lost; ${run.errors}`,
     );
   });
 
-  it('swallows answers and stays open: given up after the command time-out, and nothing stays locked', async () => {
+  it('drops answers and stays open: calls give up after the command time-out, and nothing stays locked', async () => {
     await run.breaks(() => proxy.dropReplies({ after: /evalsha/i }));
     const since = machineTime();
     await until(() => machineTime() > since + COMMAND_TIMEOUT);
@@ -150,7 +152,7 @@ describe('the network', () => {
     expect(resumed).toBeLessThan(LEASE + 10_000);
     fault(
       `proxy drops all replies for ${ms(COMMAND_TIMEOUT)}, connections stay open`,
-      'a delay; `waitTime: 0`: `LockUnavailableError`; what was acquired for nobody is given back',
+      'a delay; `waitTime: 0`: `LockUnavailableError`; locks without a caller are given back',
       `served ${ms(resumed)} after it healed; ${run.errors}`,
     );
   });

@@ -5,7 +5,7 @@ import { FaultRun, LEASE } from './fault-run.js';
 import { fault, ms, printFaultTable } from './fault-table.js';
 import { leftInRedis } from './leftovers.js';
 
-/** What becomes of the others' work when a process dies, or stands still, with locks in its hands. */
+/** What happens to the work of other processes when a process that holds locks dies or is stopped. */
 describe('a process that holds locks', () => {
   let redis: RedisServer;
   beforeAll(async () => {
@@ -16,7 +16,7 @@ describe('a process that holds locks', () => {
     await redis.stop();
   });
 
-  it('is killed: its locks lapse with their leases, the others go on', async () => {
+  it('is killed: its locks expire with their leases, and the others continue', async () => {
     const run = await FaultRun.start({ connection: redis.url });
     const [victim] = run.processes;
     await until(() => run.report.holds(victim.spec.process, 'report'), 30_000);
@@ -29,13 +29,13 @@ describe('a process that holds locks', () => {
     expect(run.errors).toBe('no errors');
     fault(
       'SIGKILL of a holder',
-      'the next waiter is served when the lease ends; other names are not held up',
+      'the next waiter is served when the lease ends; other names are not delayed',
       `longest pause of any lock ${ms(pause)} at a lease of ${ms(LEASE)}; ${run.errors}`,
     );
     expect(await leftInRedis(redis)).toEqual([]);
   });
 
-  it('stands still for longer than its leases: they end for it too, and it reports the losses', async () => {
+  it('is stopped for longer than its leases: it regards them as ended, too, and reports the losses', async () => {
     const run = await FaultRun.start({ connection: redis.url });
     const [victim] = run.processes;
     await until(() => run.report.holds(victim.spec.process, 'report'), 30_000);

@@ -4,8 +4,8 @@ import type { LockService } from '../../../lib/service/lock-service.js';
 import type { HistoryRecorder } from '../history-recorder.js';
 
 /**
- * Has the leases that a test acquires for itself go into the history, beside those of the load: they are under the same rules. Of
- * acquisitions that are refused the test says itself whether they should be.
+ * Records the leases that the test itself acquires in the history, beside those of the load, so that the same rules
+ * apply to them. Whether an acquisition should be refused is asserted by the test.
  */
 export function recorded(locks: LockService, recorder: HistoryRecorder): LockService {
   const acquire = locks.acquire.bind(locks);

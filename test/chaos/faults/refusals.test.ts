@@ -9,8 +9,8 @@ import { fault, ms, printFaultTable } from './fault-table.js';
 import { leftInRedis } from './leftovers.js';
 
 /**
- * What users see when Redis itself forgets scripts, ends connections, holds back or refuses. The same command by command:
- * test/backends/redis/refusals.test.ts.
+ * What users notice when Redis forgets scripts, closes connections, pauses clients or refuses commands. The same is
+ * tested command by command in test/backends/redis/refusals.test.ts.
  */
 describe('Redis', () => {
   let redis: RedisServer;
@@ -49,7 +49,7 @@ describe('Redis', () => {
   it.each([
     ['normal', 'commands'],
     ['pubsub', 'subscriptions'],
-  ] as const)('ends all %s connections: made again, and nobody waits in vain', async (type, what) => {
+  ] as const)('closes all %s connections: they are opened again, and no wake-up is lost', async (type, what) => {
     await run.breaks(() => {});
     const since = machineTime();
     let killed = 0;
@@ -64,12 +64,12 @@ describe('Redis', () => {
     expect(machineTime() - since).toBeLessThan(60_000);
     fault(
       `CLIENT KILL of all connections for ${what}, 10 times`,
-      'a short delay; waiters look again after the reconnect',
+      'a short delay; waiters ask again after the reconnect',
       `longest pause of a lock ${ms(pause)}; 0 leases lost; ${run.errors}`,
     );
   });
 
-  it('holds all clients back for a while: waited out', async () => {
+  it('pauses all clients for a while: calls wait until it is over', async () => {
     const lease = await run.service().acquire('mine');
     await run.breaks(() => admin.call('CLIENT', 'PAUSE', String(COMMAND_TIMEOUT), 'ALL'));
     const resumed = await run.resumed();
@@ -85,7 +85,7 @@ describe('Redis', () => {
     );
   });
 
-  it('has no memory left: what is held is renewed and released, what is new is refused', async () => {
+  it('has no memory left: held locks are renewed and released, new ones are refused', async () => {
     const locks = run.service();
     const [kept, given] = [await locks.acquire('kept'), await locks.acquire('given')];
     let renewals = 0;
@@ -112,12 +112,12 @@ describe('Redis', () => {
     expect(report.losses).toEqual([]);
     fault(
       '`maxmemory` reached',
-      'renewals and releases go on; new acquisitions are waited out, or `LockUnavailableError` with `waitTime`',
+      'renewals and releases still work; new acquisitions wait, or get `LockUnavailableError` with `waitTime`',
       `0 leases lost over ${renewals} renewals; served ${ms(resumed)} after there was memory; ${run.errors}`,
     );
   });
 
-  it('becomes a replica: READONLY is waited out until it is a master again', async () => {
+  it('becomes a replica: calls wait until it is a master again', async () => {
     const locks = run.service();
     const lease = await locks.acquire('mine');
     await run.breaks(() => admin.replicaof('127.0.0.1', '1'));
@@ -132,12 +132,12 @@ describe('Redis', () => {
     expect(report.losses).toEqual([]);
     fault(
       'READONLY (a master that became a replica)',
-      'connections are made anew, as the master may be elsewhere; waited out; `waitTime: 0`: `LockUnavailableError`',
+      'the client reconnects, because the master may be elsewhere; callers wait; `waitTime: 0`: `LockUnavailableError`',
       `0 leases lost; served ${ms(resumed)} after it was a master; ${run.errors}`,
     );
   });
 
-  it('takes the rights away: told at once to those who ask, and the held lease outlives it when they are back in time', async () => {
+  it('revokes rights: new callers get an error at once, and a held lease survives if the rights are back in time', async () => {
     const locks = run.service();
     const lease = await locks.acquire('mine');
     await run.breaks(() => admin.call('ACL', 'SETUSER', 'clerk', 'resetkeys', '~elsewhere:*'));
@@ -157,12 +157,12 @@ describe('Redis', () => {
     expect(refused).toBeLessThan(5_000);
     fault(
       'wrong ACL (keys taken from the user)',
-      '`LockUnavailableError` with NOPERM at once, also without `waitTime`; held leases stay while their time lasts',
+      '`LockUnavailableError` with NOPERM at once, also without `waitTime`; held leases stay until they end',
       `refused after ${ms(refused)}; served ${ms(resumed)} after the rights were back; ${run.errors}`,
     );
   });
 
-  it('keeps something else under the name of a lock: told whoever asks for it, and nobody else', async () => {
+  it('has something else under the name of a lock: only callers of that name get an error', async () => {
     const locks = run.service();
     await admin.set('lock:taken', 'a value of yours');
     await run.breaks(() => {});
@@ -185,7 +185,7 @@ describe('Redis', () => {
     expect(run.errors).toBe('no errors');
     fault(
       'a key of another type under the lock’s name',
-      '`LockKeyError` that names key and type; the key stays as it is; other locks don’t notice',
+      '`LockKeyError` that names key and type; the key stays as it is; other locks are not affected',
       `refused after ${ms(refused)}; others: ${run.errors}`,
     );
   });

@@ -10,10 +10,10 @@ import { FaultRun } from './fault-run.js';
 import { fault, ms, printFaultTable } from './fault-table.js';
 import { leftInRedis } from './leftovers.js';
 
-/** For a body that runs through all of it. */
+/** For a body that runs through the whole fault. */
 const LONG_LEASE = { watchdogTimeout: 15_000 };
 
-/** What users see when Sentinel replaces a master under them. */
+/** What users notice when Sentinel replaces a master. */
 describe('Sentinel', () => {
   let sentinel: RedisSentinel;
   let run: FaultRun;
@@ -34,7 +34,8 @@ describe('Sentinel', () => {
     const lease = await locks.acquire('mine');
     const old = await sentinel.master();
     const before = machineTime();
-    // Until Sentinel turns it into a replica, which takes ten seconds, the old master goes on answering who is connected to it.
+    // Until Sentinel turns it into a replica, which takes ten seconds, the old master continues to answer connected
+    // clients.
     const left = until(() => isLeft(old), 30_000).then(() => machineTime() - before);
     await run.breaks(() => sentinel.failover());
     const away = machineTime() - before;
@@ -81,7 +82,7 @@ describe('Sentinel', () => {
     expect(await leftInRedis(await sentinel.master())).toEqual([]);
   });
 
-  it('with minReplicas, replaces a master without that a lease is lost', async () => {
+  it('with minReplicas, replaces a master without losing a lease', async () => {
     const locks = run.service({ ...LONG_LEASE, minReplicas: 2, replicaTimeout: '1s' });
     const leases = await Promise.all(Array.from({ length: 50 }, (_, i) => locks.acquire(`careful:${i}`)));
     await run.breaks(() => sentinel.killMaster());
@@ -98,7 +99,7 @@ describe('Sentinel', () => {
     expect(await leftInRedis(await sentinel.master())).toEqual([]);
   });
 
-  it('finds a master that stood still and came back as a stranger: its leases are fenced', async () => {
+  it('replaces a master that was stopped and comes back later: its leases are fenced', async () => {
     const old = await sentinel.master();
     await run.breaks(() => old.pause());
     const since = machineTime();
@@ -107,7 +108,7 @@ describe('Sentinel', () => {
     old.resume();
     const resumed = await run.resumed();
     await run.busy();
-    // It answers what was sent to it before it learns that it was replaced.
+    // It answers earlier requests before it learns that it was replaced.
     await run.finish({ fenced: true, twoMasters: true });
     fault(
       'SIGSTOP of the master, Sentinel fails over, SIGCONT',
@@ -116,19 +117,19 @@ describe('Sentinel', () => {
     );
   });
 
-  it('replaces a master while a client connects to it, which leaves it as soon as it is there', async () => {
+  it('replaces a master while a client connects to it: the client leaves it as soon as it is connected', async () => {
     await run.finish();
     const old = await sentinel.master();
     old.pause();
-    // It answers nothing, so that the client is still connecting when it gets the message. A patient one: others would
-    // hang up meanwhile.
+    // The old master answers nothing, so the client is still connecting when it gets the message. The long time-out
+    // keeps the client from giving up meanwhile.
     const locks = run.service({ connection: { ...sentinel.options, socketTimeout: 60_000 } });
     const acquired = locks.acquire('mine').catch(() => {});
     await until(async () => (await listenersOf(sentinel)) === 3);
     await until(async () => (await masterOf(sentinel, old.port)) !== old.port, 30_000);
     const master = await sentinel.master();
     await sleep(200); // the client gets the message
-    // A Sentinel would have the old master hang up, sooner or later.
+    // Sooner or later, a Sentinel would make the old master close its connections.
     for (const each of sentinel.sentinels) each.pause();
     const since = machineTime();
     old.resume();
@@ -143,14 +144,14 @@ describe('Sentinel', () => {
     await lease.release();
     await locks.close();
     fault(
-      'a client connects to a master that stands still and is replaced meanwhile',
-      'it goes to the new one',
+      'a client connects to a master that is stopped and is replaced meanwhile',
+      'the client connects to the new one',
       `left the old master ${ms(left)} after SIGCONT`,
     );
   });
 
   itOfIoredis(
-    'is listened to without a word while one is away, by nobody who was closed, and only if the user allows it',
+    'is listened to without log lines while one Sentinel is down, not by closed services, and only if the user allows it',
     async () => {
       await run.finish();
       const [away, ...others] = sentinel.sentinels;
@@ -182,7 +183,9 @@ async function listenersOf({ sentinels }: RedisSentinel): Promise<number> {
   return lists.flat().filter((line) => / name= .* sub=1 /.test(line)).length;
 }
 
-/** Whom the first Sentinel takes for the master; the group's own question would wait for an answer of the one that stands still. */
+/**
+ * The master according to the first Sentinel. The helper's own method would wait for an answer from the stopped server.
+ */
 async function masterOf(sentinel: RedisSentinel, otherwise: number): Promise<number> {
   const client = sentinel.sentinels[0].client();
   try {
@@ -193,7 +196,7 @@ async function masterOf(sentinel: RedisSentinel, otherwise: number): Promise<num
   }
 }
 
-/** Whether nobody is connected to it any more but replicas, a master, Sentinels (which have names) and who asks. */
+/** Whether only replicas, a master, Sentinels (which have names) and this client are still connected to it. */
 async function isLeft(server: RedisServer): Promise<boolean> {
   return !(await clientsOf(server)).some((line) => / name= /.test(line) && !/ flags=[SM]/.test(line));
 }

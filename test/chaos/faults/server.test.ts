@@ -8,13 +8,13 @@ import { fault, ms, printFaultTable } from './fault-table.js';
 import { leftInRedis } from './leftovers.js';
 import { lossOf } from './loss-of.js';
 
-/** What users see of a single Redis that dies, stands still, or has to load its data first. */
+/** What users notice of a single Redis that dies, is stopped, or has to load its data first. */
 describe('the Redis server', () => {
   let redis: RedisServer;
   let run: FaultRun;
 
   beforeEach(async () => {
-    // Each key takes a while to load, and others are answered meanwhile, with LOADING.
+    // Each key takes a while to load. Meanwhile, clients are answered with LOADING.
     const slowly = ['--key-load-delay', '400', '--loading-process-events-interval-bytes', '1024'];
     redis = await startRedis({ args: [...slowly, '--enable-debug-command', 'yes'] });
     run = await FaultRun.start({ connection: redis.url });
@@ -45,13 +45,13 @@ describe('the Redis server', () => {
     expect(refused).toBeLessThan(COMMAND_TIMEOUT + 3_000);
     fault(
       'SIGKILL of a Redis without persistence, then a restart',
-      'held leases: `LockLostError` by `lease.signal`; waiters wait it out; `waitTime: 0`: `LockUnavailableError`; fencing tokens go on growing',
+      'held leases: `LockLostError` by `lease.signal`; waiters wait until it is back; `waitTime: 0`: `LockUnavailableError`; fencing tokens continue to grow',
       `noticed ${ms(noticed)} after the kill at a lease of ${ms(LEASE)}; unavailable after ${ms(refused)}; served ${ms(resumed)} after the restart`,
     );
     expect(await leftInRedis(redis)).toEqual([]);
   });
 
-  it('stands still for less than a lease: nobody loses anything', async () => {
+  it('is stopped for less than a lease: nothing is lost', async () => {
     const lease = await run.service().acquire('mine');
     await run.breaks(() => redis.pause());
     const since = machineTime();
@@ -72,7 +72,7 @@ describe('the Redis server', () => {
     expect(await leftInRedis(redis)).toEqual([]);
   });
 
-  it('stands still for longer than a lease: the lease is lost here first, though nobody can be asked', async () => {
+  it('is stopped for longer than a lease: the holder loses the lease first, although it cannot ask Redis', async () => {
     const locks = run.service();
     const lease = await locks.acquire('mine');
     const lost = lossOf(lease);
@@ -99,7 +99,7 @@ describe('the Redis server', () => {
     expect(await leftInRedis(redis)).toEqual([]);
   });
 
-  it('has to load its data first: LOADING is waited out', async () => {
+  it('has to load its data first: calls wait until it is loaded', async () => {
     const client = redis.client();
     await client.call('DEBUG', 'POPULATE', '4000', 'filler');
     await client.call('SAVE');
@@ -126,7 +126,7 @@ describe('the Redis server', () => {
   });
 });
 
-/** Whether it answers, and says so. */
+/** Whether it answers that it is loading. */
 async function loading(redis: RedisServer): Promise<boolean> {
   const client = redis.client({ enableReadyCheck: false, retryStrategy: () => null, maxRetriesPerRequest: 0 });
   try {

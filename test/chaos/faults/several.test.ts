@@ -11,27 +11,27 @@ import { LONG } from './fault-run.js';
 import { fault, printFaultTable } from './fault-table.js';
 
 const ROUNDS = 30 * LONG;
-/** Rounds that run side by side, each with names, services and proxies of its own. */
+/** How many rounds run in parallel, each with its own names, services and proxies. */
 const LANES = 6;
 const SEED = Number(process.env.CHAOS_SEVERAL_SEED ?? Date.now() % 1_000_000);
 const COMMAND_TIMEOUT = 1_500;
-/** Longer than the command time-out: by then the connection has been replaced. */
+/** In milliseconds. It is longer than the command time-out, so that the connection has been replaced by then. */
 const HELD_UP = COMMAND_TIMEOUT + 400;
-/** How long a caller stays: what comes late has come by then. */
+/** How long a caller holds its locks, in milliseconds. Late requests have arrived by then. */
 const STAY = HELD_UP + COMMAND_TIMEOUT;
 const TYPES = ['reentrant', 'fair'] as const;
 const QUIET = { warn: () => {}, error: () => {} };
 
-/** What becomes of the first name's release. */
+/** What happens to the release of the first name. */
 type Mishap = 'late' | 'reset';
 
-/** Two names on two nodes, and what stands before the nodes. */
+/** Two names on two nodes, and the proxies in front of the nodes. */
 interface Lane {
-  /** Behind the proxies. */
+  /** Connects through the proxies. */
   readonly locks: LockService;
-  /** Straight to the cluster. */
+  /** Connects directly to the cluster. */
   readonly others: LockService;
-  /** Before the node of the first name, and before that of the second. */
+  /** The proxy of the first name's node, and that of the second name's node. */
   readonly proxies: readonly [TcpProxy, TcpProxy];
   names(round: number): Promise<readonly [string, string]>;
 }
@@ -73,7 +73,7 @@ describe('several names on different nodes of a cluster', () => {
       logger: QUIET,
       connection: disturbed,
     });
-    // Nothing disturbs these, so a slow answer comes from a slow machine.
+    // Nothing disturbs these connections, so a slow answer comes from a slow machine.
     const others = createLockService({ commandTimeout: 30_000, logger: QUIET, connection: { nodes } });
     services.push(locks, others);
     const names = (round: number) =>
@@ -88,13 +88,13 @@ describe('several names on different nodes of a cluster', () => {
     }
   }
 
-  /** @returns whether the caller believed to hold the first name when another one got it */
+  /** @returns whether the caller believed that it held the first name when another caller got it */
   async function overlaps(lane: Lane, round: number, mishap: Mishap, type: LockOptions['type']): Promise<boolean> {
     const { locks, others } = lane;
     const [first, second] = await lane.names(round);
     const [near, far] = lane.proxies;
     const busy = await others.acquire(second, { type });
-    // Between the first name and the answer about the second one there is time to disturb the release.
+    // Leaves time to disturb the release between the acquisition of the first name and the answer about the second one.
     far.delay(30);
     const acquiring = locks.acquire([first, second], { type });
     await until(() => others.isLocked(first));
@@ -114,7 +114,7 @@ describe('several names on different nodes of a cluster', () => {
     return overlap;
   }
 
-  /** What was held up is lost with its connection, and no new one is taken for a moment. */
+  /** Delayed data is lost with its connection, and no new connection is accepted for a moment. */
   async function reset(proxy: TcpProxy): Promise<void> {
     if (chance.chance(0.5)) return proxy.disconnect();
     await proxy.refuse();
@@ -138,8 +138,8 @@ describe('several names on different nodes of a cluster', () => {
       await Promise.all(lanes.map(run));
       expect(overlapping).toEqual([]);
       fault(
-        'several names on a cluster: the release of one is held up, or its connection is reset',
-        'a delay; nobody else is inside',
+        'several names on a cluster: the release of one is delayed, or its connection is reset',
+        'a delay; no two callers hold a lock at once',
         `${ROUNDS} rounds, 0 overlaps`,
       );
     },

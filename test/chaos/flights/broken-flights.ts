@@ -9,10 +9,10 @@ import type {
 /** In milliseconds. */
 const REMEMBERED = 1_000;
 
-/** What a backend does wrong with single flights. */
+/** A way in which a backend breaks the promises of single flights. */
 export type FlightBreakage = (flights: FlightBackend) => Partial<FlightBackend>;
 
-/** The backend, with other flights. */
+/** The backend, with these single flights. */
 export function breakFlights(backend: LockBackend, breakage: FlightBreakage): LockBackend {
   const { flights } = backend;
   if (flights === undefined) throw new Error('it has no single flights');
@@ -37,7 +37,7 @@ function boundTo(flights: FlightBackend): FlightBackend {
   };
 }
 
-/** Every tenth busy lock is granted all the same. */
+/** Grants every tenth lock that is busy. */
 export const grantsTwice: FlightBreakage = (flights) => {
   let busy = 0;
   return {
@@ -49,13 +49,13 @@ export const grantsTwice: FlightBreakage = (flights) => {
   };
 };
 
-/** The fortieth question is never answered. */
+/** Never answers the fortieth request. */
 export const losesQuestions: FlightBreakage = (flights) => {
   let asked = 0;
   return { acquire: (request) => (++asked === 40 ? new Promise(() => {}) : flights.acquire(request)) };
 };
 
-/** A result that is not for the caller is given all the same, if `isGiven`. It is remembered for {@link REMEMBERED}. */
+/** Gives a caller a result that it may not have, if `isGiven`. Results are remembered for {@link REMEMBERED}. */
 export const givesOldResults = (isGiven: (keepFor: number, age: number) => boolean): FlightBreakage => {
   const last = new Map<string, { readonly release: FlightRelease; readonly at: number }>();
   return (flights) => ({
@@ -76,17 +76,20 @@ export const givesOldResults = (isGiven: (keepFor: number, age: number) => boole
   });
 };
 
-/** forgetResult() is confirmed, and nothing is forgotten. */
+/** Confirms forgetResult() without forgetting anything. */
 export const forgetsNothing: FlightBreakage = () => ({ forget: async () => true, forgottenAt: async () => 0 });
 
-/** forgetResult() deletes the result alone: the result of a run that is under way is kept, and later callers join it. */
+/**
+ * Lets forgetResult() delete only the stored result: the result of a run that is under way is kept, and later callers
+ * join that run.
+ */
 export const forgetsResultsAlone: FlightBreakage = (flights) => ({
   forgottenAt: async () => 0,
   // As if the run had begun after everything that was forgotten.
   release: (release) => flights.release({ ...release, token: Number.MAX_SAFE_INTEGER }),
 });
 
-/** The result of another name is stored. */
+/** Stores the result of another name. */
 export const mixesNames: FlightBreakage = (flights) => {
   let last = '"nobody"';
   return {

@@ -13,11 +13,12 @@ import {
 import { checkFlights, countFlights, type FlightExpectations } from './flight-checker.js';
 import type { FlightEvent, FlightRecord } from './flight-history.js';
 import { FlightLoad } from './flight-load.js';
+import { checkServerOrder, type ServerEvent, type ServerRecord } from './server-order.js';
 
 const STRICT: FlightExpectations = { answeredWithin: 20_000, storedWithin: 0, ageSlack: 250 };
 const logger = { warn: () => {}, error: () => {} };
 
-/** Four services that share a store in memory, busy for so long. */
+/** Runs four services that share a store in memory for this many milliseconds. */
 async function play(breakage: FlightBreakage, time: number): Promise<FlightRecord[]> {
   const store = new MemoryStore();
   const records: FlightRecord[] = [];
@@ -33,7 +34,7 @@ async function play(breakage: FlightBreakage, time: number): Promise<FlightRecor
   await sleep(time);
   const stopped = Promise.all(loads.map((load) => load.stop()));
   await Promise.race([stopped, sleep(2_000)]);
-  const seen = [...records]; // before those that wait for ever are refused
+  const seen = [...records]; // before callers that wait for ever are refused
   await Promise.all(services.map((locks) => locks.close()));
   return seen;
 }
@@ -46,11 +47,11 @@ const rulesOf = (records: readonly FlightRecord[], expectations = STRICT) => [
 const made = (...events: FlightEvent[]): FlightRecord[] =>
   events.map((event, n) => ({ at: n + 1, process: 'p', ...event }));
 const asked = (call: string, keepFor = 0): FlightEvent => ({ kind: 'asked', call, name: 'a', keepFor });
-const began = (run: string): FlightEvent => ({ kind: 'began', run, name: 'a' });
+const began = (run: string): FlightEvent => ({ kind: 'began', run, name: 'a', owner: `owner ${run}` });
 const answered = (call: string, run: string): FlightEvent => ({ kind: 'answered', call, run });
 
 describe('the checker of single flights', () => {
-  it('finds nothing in what a sound backend does, of which there is plenty', async () => {
+  it('finds no violation in a long history of a sound backend', async () => {
     const records = await play(() => ({}), 1_500);
     expect(checkFlights(records, STRICT)).toEqual([]);
     const { ran, shared, failed, forgot } = countFlights(records);
@@ -63,7 +64,7 @@ describe('the checker of single flights', () => {
     ['does not answer', 'answered', () => losesQuestions],
     ['stores the result of another name', 'a real run', () => mixesNames],
     [
-      'gives results to those who asked later',
+      'gives results to callers that asked later',
       'not older than the question',
       () => givesOldResults((keepFor, age) => keepFor === 0 && age > 50 && age < 300),
     ],
@@ -78,7 +79,7 @@ describe('the checker of single flights', () => {
     expect(rulesOf(await play(breakage(), 2_000))).toContain(rule);
   });
 
-  it('takes a run whose lease was held no longer for ended, and one before a loss of data', () => {
+  it('regards a run as ended when its lease is no longer held, or when the data was lost', () => {
     const held: FlightEvent = { kind: 'held', run: '1' };
     const sound = made(asked('1'), asked('2'), began('1'), held, began('2'), answered('1', '1'), answered('2', '2'));
     expect(rulesOf(sound)).toEqual([]);
@@ -88,7 +89,61 @@ describe('the checker of single flights', () => {
     expect(rulesOf([...lost, { at: 9, process: 'p', kind: 'crashed' }])).toEqual([]);
   });
 
-  it('takes every order for possible while a message is under way', () => {
+  describe("in the server's order", () => {
+    const [a, b] = ['owner 1', 'owner 2'];
+    /** The records of the server, each after this many events of the process. */
+    const did = (...events: (ServerEvent & { after: number })[]): ServerRecord[] =>
+      events.map(({ after, ...event }) => ({ ...event, time: 1_000 * after, seen: after + 0.5 }));
+    const key = 'lock:a';
+    const taken = (after: number, owner = a) => ({ after, kind: 'taken', key, owner }) as const;
+    const leased = (after: number, until: number) => ({ after, kind: 'leased', key, until }) as const;
+    const stored = (after: number, owner = a) => ({ after, kind: 'stored', key, owner }) as const;
+    const released = (after: number, owner = a) => ({ after, kind: 'released', key, owner }) as const;
+    const forgotten = (after: number) => ({ after, kind: 'forgotten', key }) as const;
+    const rulesIn = (records: readonly FlightRecord[], server: readonly ServerRecord[]) =>
+      checkServerOrder(records, server, { prefix: 'lock:', ageSlack: 0 }).map(({ rule }) => rule);
+    const begun = [asked('1'), began('1')];
+
+    it('finds an owner that got a lock which another one held', () => {
+      expect(rulesIn([], did(taken(1), leased(1, 3_000), taken(2, b)))).toEqual(['one run at a time']);
+      expect(rulesIn([], did(taken(1), leased(1, 3_000), taken(3, b)))).toEqual([]);
+      expect(rulesIn([], did(taken(1), leased(1, 3_000), released(2), taken(2, b)))).toEqual([]);
+    });
+
+    it('finds a result that was stored after its owner had lost the lock', () => {
+      expect(rulesIn([], did(taken(1), leased(1, 2_000), stored(2)))).toEqual([]);
+      expect(rulesIn([], did(taken(1), leased(1, 2_000), stored(3)))).toEqual(['stored by the holder']);
+      expect(rulesIn([], did(taken(1), leased(1, 2_000), taken(3, b), stored(3)))).toEqual(['stored by the holder']);
+      expect(rulesIn([], did(taken(1), released(2), stored(3)))).toEqual(['stored by the holder']);
+    });
+
+    it.each([
+      [0, 'not older than the question'],
+      [1, 'not older than keepFor'],
+    ] as const)('finds a result that is too old for a caller with keepFor %d', (keepFor, rule) => {
+      const late = made(...begun, { kind: 'answered', call: '1', run: '1' }, asked('2', keepFor), answered('2', '1'));
+      expect(rulesIn(late, did(taken(0), stored(2), released(2)))).toEqual([rule]);
+      expect(rulesIn(late, did(taken(0), stored(4), released(4)))).toEqual([]);
+    });
+
+    it('finds a result that was never stored, except for callers in the process of its run', () => {
+      const joined = made(asked('2'), ...begun, answered('2', '1'));
+      const elsewhere = joined.map((record) =>
+        'call' in record && record.call === '2' ? { ...record, process: 'q' } : record,
+      );
+      expect(rulesIn(joined, did(taken(0)))).toEqual([]);
+      expect(rulesIn(elsewhere, did(taken(0)))).toEqual(['a real run']);
+    });
+
+    it('finds a result that was forgotten before the question, whether or not forgetResult() was answered', () => {
+      const late = made(...begun, asked('2', 9), answered('2', '1'));
+      expect(rulesIn(late, did(taken(0), forgotten(1), stored(2)))).toEqual(['not forgotten']);
+      expect(rulesIn(late, did(forgotten(0), taken(1), stored(2)))).toEqual([]);
+      expect(rulesIn(late, did(taken(0), forgotten(3), stored(3)))).toEqual([]);
+    });
+  });
+
+  it('regards every order as possible while a message is under way', () => {
     const forgetting: FlightEvent = { kind: 'forgetting', call: 'f', name: 'a' };
     const forgot: FlightEvent = { kind: 'forgot', call: 'f' };
     const run = [asked('1', 50), began('1')];

@@ -1,14 +1,14 @@
 import type { FlightRecord } from './flight-history.js';
 
 export interface FlightExpectations {
-  /** Every call has an answer after so many milliseconds, unless its process is dead. */
+  /** Every call is answered within this many milliseconds, unless its process is dead. */
   readonly answeredWithin: number;
   /**
-   * A result is stored at most so many milliseconds after the runner has its own answer: 0 where every release is
-   * answered; a lease where answers get lost, because such releases are repeated in the background.
+   * A result is stored at most this many milliseconds after the runner has its own answer: 0 if every release is
+   * answered, or the length of a lease if answers can be lost, because such releases are repeated in the background.
    */
   readonly storedWithin: number;
-  /** By how much the age of a result may be misjudged, in milliseconds: more where the server's clock is set. */
+  /** By how much the age of a result may be misjudged, in milliseconds. It is larger if the server's clock is set. */
   readonly ageSlack: number;
 }
 
@@ -17,6 +17,7 @@ export interface FlightViolation {
     | 'one run at a time'
     | 'answered'
     | 'a real run'
+    | 'stored by the holder'
     | 'not older than the question'
     | 'not older than keepFor'
     | 'not forgotten';
@@ -30,7 +31,7 @@ interface Run {
   readonly began: number;
   /** When its lease was last seen to be held. */
   held: number;
-  /** When its process had the answer, or was dead: by then, and `storedWithin`, its result is stored, or never. */
+  /** When its process got the answer or died. Its result is stored within `storedWithin` after that, or never. */
   ended: number;
 }
 
@@ -43,8 +44,8 @@ interface Call {
 }
 
 /**
- * Checks what single flights promise. Every rule finds only what is certainly wrong: where a message was under way, both
- * orders are taken for possible.
+ * Checks the promises of single flights. Each rule reports only what is certainly wrong: while a message was under way,
+ * both orders count as possible.
  *
  * - one run at a time: no run began while the lease of another one of the same name was held;
  * - answered: every call has a result or an error in time;
@@ -62,7 +63,10 @@ export function checkFlights(records: readonly FlightRecord[], expectations: Fli
   ];
 }
 
-/** How many calls got a result of their own run, or of another one, or an error: a check of nothing proves nothing. */
+/**
+ * Counts the calls that got the result of their own run, that of another run, or an error, because a check of nothing
+ * would prove nothing.
+ */
 export function countFlights(records: readonly FlightRecord[]): {
   ran: number;
   shared: number;

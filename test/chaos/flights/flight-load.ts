@@ -7,19 +7,19 @@ import type { FlightEvent } from './flight-history.js';
 export interface FlightLoadOptions {
   readonly names: number;
   readonly callers: number;
-  /** In milliseconds. Half of the calls keep results for so long, and take results that old; the others keep none. */
+  /** The `keepFor` of half of the calls, in milliseconds. The others have none. */
   readonly keepFor: number;
   /** How long one body in fifty runs, in milliseconds. The others run for up to 20. */
   readonly longBody: number;
   readonly seed: number;
 }
 
-/** Half of the calls are for one of so many names, so that callers meet. */
+/** Half of the calls are for one of this many names, so that callers compete. */
 const HOT = 4;
-/** How often a body says that its lease is held, in milliseconds. */
+/** How often a body records that its lease is held, in milliseconds. */
 const STEP = 5;
 
-/** Keeps single flights of one service busy, with `forgetResult` in between, and records what comes of it. */
+/** Keeps single flights of one service busy, with `forgetResult` in between, and records the results. */
 export class FlightLoad {
   private running = true;
   private calls = 0;
@@ -36,7 +36,7 @@ export class FlightLoad {
     this.loops = [...Array.from({ length: options.callers }, () => this.callAgain()), this.forgetAgain()];
   }
 
-  /** Calls nothing new, and waits until everything that was called has an answer. */
+  /** Starts no new calls, and waits until all calls have been answered. */
   async stop(): Promise<void> {
     this.running = false;
     await Promise.all(this.loops);
@@ -60,11 +60,11 @@ export class FlightLoad {
 
   private async run(lease: Lease, run: string, name: string): Promise<string> {
     const { random } = this;
-    this.note({ kind: 'began', run, name });
+    this.note({ kind: 'began', run, name, owner: lease.owner });
     const time = random.chance(0.02) ? this.options.longBody : random.whole(0, 20);
     for (let passed = 0; passed < time && this.running; passed += STEP) {
       await sleep(Math.min(STEP, time - passed));
-      // The time from before the look: a lease that is held now was held then, too.
+      // Read before the check, because a lease that is held afterwards was held at that time, too.
       const at = machineTime();
       if (lease.held) this.record(at, { kind: 'held', run });
     }
@@ -80,7 +80,7 @@ export class FlightLoad {
         await this.locks.forgetResult(name);
         this.note({ kind: 'forgot', call });
       } catch {
-        // It may or may not have been executed.
+        // forgetResult() may or may not have been executed.
       }
       await sleep(this.random.whole(0, 40));
     }

@@ -14,7 +14,7 @@ process.on('unhandledRejection', (reason) => {
   process.stderr.write(`unhandled rejection: ${String(reason)}\n`);
   process.exit(1);
 });
-// Pipes are written synchronously: what was recorded is known, also of a process that was killed.
+// Pipes are written synchronously, so nothing that a killed process has recorded is lost.
 const load = new FlightLoad(title, locks, settings, (at, event) => {
   process.stdout.write(`${JSON.stringify({ at, process: title, ...event })}\n`);
 });

@@ -8,17 +8,27 @@ import { machineTime } from '../history.js';
 import { checkFlights, countFlights, type FlightExpectations } from './flight-checker.js';
 import type { FlightRecord } from './flight-history.js';
 import { type FlightProcess, startFlights } from './flight-process.js';
+import { checkServerOrder, ServerOrder } from './server-order.js';
 
 /** Multiplies the rounds: 1 in the short form. */
 const LONG = Number(process.env.CHAOS_LONG ?? 1);
 const PROCESSES = 6;
 const NAMES = 50;
 const LEASE = 1_500;
-/** A lease that a clock which is set by 5 s does not end before it is renewed, at a third of it. */
+/** A lease, in milliseconds, that is renewed before it ends, even if the clock is set forward by 5 s. */
 const LONG_LEASE = 12_000;
-/** Where answers get lost, the release with the result is repeated until the lease has ended. */
+/**
+ * For runs without lost answers. If answers are lost, the release with the result is repeated until the lease has
+ * ended.
+ */
 const CALM = { answeredWithin: 30_000, storedWithin: 0, ageSlack: 300 };
 const LOSSY = { ...CALM, storedWithin: LEASE + 500 };
+
+interface FlightRunOptions {
+  readonly lease?: number;
+  /** The server. The history is also checked in the order of its commands. */
+  readonly watched?: RedisServer;
+}
 
 /** Six processes that keep single flights of fifty names busy while a test breaks something. */
 class FlightRun {
@@ -26,19 +36,21 @@ class FlightRun {
   readonly processes: FlightProcess[] = [];
   private started = 0;
 
+  /** @param order undefined if the server is restarted, which cannot be monitored */
   private constructor(
     private readonly url: () => string,
     private readonly lease: number,
+    private readonly order: ServerOrder | undefined,
   ) {}
 
-  static async start(url: () => string, lease = LEASE): Promise<FlightRun> {
-    const run = new FlightRun(url, lease);
+  static async start(url: () => string, { lease = LEASE, watched }: FlightRunOptions = {}): Promise<FlightRun> {
+    const run = new FlightRun(url, lease, watched && (await ServerOrder.of(watched)));
     for (let i = 0; i < PROCESSES; i++) run.add();
     await run.busy();
     return run;
   }
 
-  /** One more process. */
+  /** Adds another process. */
   add(): void {
     const seed = ++this.started;
     const options = {
@@ -65,7 +77,7 @@ class FlightRun {
     this.records.push({ at: machineTime(), process: 'test', kind: event });
   }
 
-  /** Waits until each process has answered so many more calls. */
+  /** Waits until this many more calls of each process were answered. */
   async busy(calls = 20): Promise<void> {
     const wanted = this.processes.map((process) => [process, this.answered(process) + calls] as const);
     await until(() => wanted.every(([process, count]) => this.answered(process) >= count), 60_000);
@@ -74,14 +86,21 @@ class FlightRun {
   async finish(expectations: FlightExpectations): Promise<void> {
     const results = await Promise.allSettled(this.processes.map((process) => process.stop()));
     for (const result of results) if (result.status === 'rejected') throw result.reason;
-    expect(checkFlights(this.records, expectations)).toEqual([]);
+    const found = checkFlights(this.records, expectations);
+    if (this.order !== undefined) {
+      const server = await this.order.end();
+      const { ageSlack } = expectations;
+      found.push(...checkServerOrder(this.records, server, { prefix: 'lock:', ageSlack }));
+      expect(server.filter(({ kind }) => kind === 'stored').length).toBeGreaterThan(100);
+    }
+    expect(found).toEqual([]);
     const { ran, shared, forgot } = countFlights(this.records);
     expect(Math.min(ran, shared)).toBeGreaterThan(100);
     expect(forgot).toBeGreaterThan(20);
   }
 }
 
-/** The history of a run is checked at its end; each fault comes a few times, at moments that a seed chooses. */
+/** The history of a run is checked at its end. Each fault occurs a few times, at random moments of the seed. */
 describe('single flights of six processes, with results that are forgotten in between', () => {
   const random = new SeededRandom(Number(process.env.CHAOS_SEED ?? 31));
   let redis: RedisServer;
@@ -98,7 +117,7 @@ describe('single flights of six processes, with results that are forgotten in be
 
   it('keep their promises when nothing goes wrong', async () => {
     redis = await startRedis();
-    const run = await FlightRun.start(() => redis.url);
+    const run = await FlightRun.start(() => redis.url, { watched: redis });
     await run.busy(60);
     await run.finish(CALM);
   }, 120_000);
@@ -107,7 +126,7 @@ describe('single flights of six processes, with results that are forgotten in be
     'keep them when processes are killed, and stand still for longer than a lease',
     async () => {
       redis = await startRedis();
-      const run = await FlightRun.start(() => redis.url);
+      const run = await FlightRun.start(() => redis.url, { watched: redis });
       for (let round = 0; round < 2 * LONG; round++) {
         await run.kill(random.pick(run.processes));
         run.add();
@@ -129,7 +148,7 @@ describe('single flights of six processes, with results that are forgotten in be
       redis = await startRedis();
       proxy = await startTcpProxy(redis.port);
       const { url } = proxy;
-      const run = await FlightRun.start(() => url);
+      const run = await FlightRun.start(() => url, { watched: redis });
       for (let round = 0; round < 6 * LONG; round++) {
         proxy.dropReplies({ close: random.chance(0.5) });
         await sleep(random.between(20, 700));
@@ -167,7 +186,7 @@ describe('single flights of six processes, with results that are forgotten in be
       redis = await startRedis({ env: clock.env });
       const admin = redis.client();
       const time = async () => Number((await admin.time())[0]) - Date.now() / 1_000;
-      const run = await FlightRun.start(() => redis.url, LONG_LEASE);
+      const run = await FlightRun.start(() => redis.url, { lease: LONG_LEASE, watched: redis });
       for (let round = 0; round < LONG; round++) {
         for (const ahead of [5, 0, -5, 0]) {
           clock.set(ahead);

@@ -1,6 +1,6 @@
 /**
- * Commands in any order, asked of a backend and of a small model. A failure prints the shortest list of commands that it could find,
- * and the seed: run it again by PROPERTY_SEED=<seed> npm run test:chaos -- -t 'any order'.
+ * Sends commands in random order to a backend and to a small model. A failure prints the shortest list of commands that
+ * was found, and the seed. To run it again: PROPERTY_SEED=<seed> npm run test:chaos -- -t 'any order'.
  */
 import fc from 'fast-check';
 import { MemoryBackend } from '../../../lib/backends/memory/memory-backend.js';
@@ -15,7 +15,7 @@ import { type Client, ModelWorld } from './model-world.js';
 const SEED = Number(process.env.PROPERTY_SEED ?? 20_250_101);
 const LONG = Number(process.env.CHAOS_LONG ?? 1);
 
-/** Runs any commands on fresh locks of these clients. */
+/** Runs random commands on new locks of these clients. */
 async function agree(
   runs: number,
   length: number,
@@ -41,7 +41,7 @@ async function agree(
 }
 
 describe('a backend that is asked any commands in any order', () => {
-  it('does as the model does: memory', async () => {
+  it('behaves like the model: memory', async () => {
     await agree(600, 60, () => {
       let now = 1_000;
       const clock = { monotonic: () => now, wall: () => 1_735_689_600_000 + now };
@@ -72,7 +72,7 @@ describe('a backend that is asked any commands in any order', () => {
       await redis.stop();
     });
 
-    it('does as the model does: Redis', async () => {
+    it('behaves like the model: Redis', async () => {
       await agree(200, 40, () => ({ clients, elapse: (time) => new Promise((done) => setTimeout(done, time + 1)) }));
     }, 600_000);
   });

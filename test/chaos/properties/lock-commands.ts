@@ -7,17 +7,20 @@ const LONG = 600_000;
 const KEYS = ['a', 'b'] as const;
 const TYPES: readonly LockType[] = ['reentrant', 'fenced', 'fair', 'read', 'write'];
 
-/** Whose, of which lock, of which type; names are made whole in the run. */
+/** The client, the lock and the type that a command is about. Names are completed in the run. */
 interface Subject {
   readonly key: (typeof KEYS)[number];
   readonly type: LockType;
   readonly client: number;
   readonly number: number;
-  /** Who is meant in its place, if there is one: who holds the lock, or waits for it, or only the owner of what is held. */
+  /**
+   * Which owner the command is about instead, if there is one: the holder of the lock, a waiter, or only the owner id
+   * of a holder.
+   */
   readonly aim: 'anybody' | 'holder' | 'waiter' | 'owner';
 }
 
-/** One command, asked of the backend and of the model. */
+/** One command, which is sent to the backend and to the model. */
 export class LockCommand implements fc.AsyncCommand<LockModel, ModelWorld> {
   constructor(
     private readonly title: string,
@@ -53,7 +56,7 @@ function partOf(
 
 const request = ({ key, type, owner }: Part) => ({ key, type, owner });
 
-/** The tokens of one counter grow, reserved ones included. */
+/** Checks that the tokens of one counter grow, including reserved ones. */
 function grows(world: ModelWorld, { key, type }: Part, token: number, reserved: number): void {
   const counter = type === 'fenced' ? key : '';
   expect(token).toBeGreaterThan(world.tokens.get(counter) ?? 0);
@@ -117,7 +120,7 @@ async function acquireAll(world: ModelWorld, subject: Subject, types: readonly [
 
 async function release(world: ModelWorld, subject: Subject, quietly: boolean) {
   const part = partOf(world, subject);
-  // An owner is of one type: the backends needn't look whether what they release is a reader.
+  // An owner id has only one type, so backends need not check whether they release a reader.
   if (!isReadWrite(part.type) && world.model.at(part.key).everRead.has(part.owner)) return;
   const has = world.model.has(part);
   const calls = has ? world.model.release(part) : [];
@@ -146,7 +149,7 @@ async function renew(world: ModelWorld, subject: Subject) {
   expect(await part.from.backend.renew({ ...request(part), leaseTime: LONG })).toBe(world.model.has(part));
 }
 
-/** The lease is not renewed in time. A writer that reads goes on writing as long as it may read. */
+/** Lets the lease end without a renewal. A writer that also reads keeps the write lock for as long as its read lock. */
 async function lapse(world: ModelWorld, subject: Subject) {
   const part = partOf(world, subject);
   const { model } = world;
@@ -171,7 +174,7 @@ async function refresh(world: ModelWorld, subject: Subject) {
   expect(kept).toEqual([world.model.hasPlace(part)]);
 }
 
-/** The waiter dies, and its place with it. */
+/** The waiter dies, and loses its place. */
 async function dieWaiting(world: ModelWorld, subject: Subject) {
   const part = partOf(world, subject);
   world.expect(world.model.refreshed(part));
@@ -226,7 +229,7 @@ function command<Details extends unknown[]>(
 const reserve = fc.constantFrom(0, 3);
 const togetherType = fc.constantFrom<LockType>(...TYPES.filter((type) => type !== 'fair'));
 
-/** What may be asked of any backend, in any order. Acquisitions come more often. */
+/** The commands that may be sent to any backend, in any order. Acquisitions are more frequent. */
 export const lockCommands: fc.Arbitrary<LockCommand>[] = [
   command('acquire', acquire, fc.boolean(), fc.boolean(), reserve),
   command('acquire', acquire, fc.constant(true), fc.boolean(), reserve),
@@ -244,7 +247,7 @@ export const lockCommands: fc.Arbitrary<LockCommand>[] = [
   command('inspect', inspect),
 ];
 
-/** Which clients listen to which channels, from the start. */
+/** Which clients listen to which channels from the start. */
 export const listenings = fc.uniqueArray(
   fc.record({
     client: fc.nat(2),

@@ -8,21 +8,21 @@ export interface Part {
 
 export const isReadWrite = (type: LockType): boolean => type === 'read' || type === 'write';
 
-/** Whom a change wakes: everybody on a channel, or the client of one fair waiter. */
+/** Who is woken by a change: all listeners of a channel, or the client of one fair waiter. */
 export type Call =
   | { readonly key: string; readonly channel: 'plain' | 'readWrite' }
   | { readonly key: string; readonly head: string };
 
-/** All that is to be known of one lock. */
+/** The state of one lock. */
 class Lock {
   plain: string | undefined;
   writer: string | undefined;
   readonly readers = new Set<string>();
-  /** Who was ever among them: a reader that lapsed is not gone at once from where it is kept. */
+  /** All owners that were ever readers, because a backend does not remove an expired reader at once. */
   readonly everRead = new Set<string>();
-  /** Fair waiters, in their order. */
+  /** Fair waiters, in order. */
   readonly queue: string[] = [];
-  /** Writers that wait. */
+  /** Waiting writers. */
   readonly announced = new Set<string>();
 
   get isFree(): boolean {
@@ -31,8 +31,8 @@ class Lock {
 }
 
 /**
- * What locks are, without time, channels, tokens or storage: who holds what, who waits, and who is woken. Every backend does as this
- * does.
+ * A model of locks without time, channels, tokens or storage: who holds what, who waits, and who is woken. Every
+ * backend has to behave like it.
  */
 export class LockModel {
   private readonly locks = new Map<string, Lock>();
@@ -49,7 +49,7 @@ export class LockModel {
     return (type === 'write' ? lock.writer : lock.plain) === owner;
   }
 
-  /** Who may be named as standing in the way; nobody: it is granted. */
+  /** The owners that a busy answer may name. If there are none, the request is granted. */
   obstacles(part: Part, pastWaitingWriters: boolean): readonly string[] {
     const { key, type, owner } = part;
     const { plain, writer, readers, queue, announced } = this.at(key);
@@ -88,11 +88,11 @@ export class LockModel {
     this.lapse(part);
     if (type === 'fair') return this.headOf(key);
     if (!isReadWrite(type)) return [{ key, channel: 'plain' }];
-    // A reader that leaves others behind makes room for nobody.
+    // While other readers remain, nobody can enter when a reader leaves.
     return type === 'write' || this.at(key).isFree ? [{ key, channel: 'readWrite' }] : [];
   }
 
-  /** Gives whether it was transferred, and who is woken if not. Only of types that can be transferred. */
+  /** Returns whether the lock was transferred and, if not, who is woken. Only for types that can be transferred. */
   transfer(from: Part, to: string): { readonly transferred: boolean; readonly calls: readonly Call[] } {
     const heir = { ...from, owner: to };
     if (!this.has(from)) return { transferred: this.has(heir), calls: [] };
@@ -104,7 +104,7 @@ export class LockModel {
     return { transferred: false, calls: [{ key: from.key, channel: 'readWrite' }] };
   }
 
-  /** Takes a place, where this type has one. */
+  /** Registers a waiter, if this type has registered waiters. */
   keepPlace({ key, type, owner }: Part): void {
     const { queue, announced } = this.at(key);
     if (type === 'fair' && !queue.includes(owner)) queue.push(owner);
@@ -116,14 +116,14 @@ export class LockModel {
     return type === 'fair' ? queue.includes(owner) : type === 'write' && announced.has(owner);
   }
 
-  /** Removes the place silently. */
+  /** Removes the waiter silently. */
   forgetPlace({ key, type, owner }: Part): void {
     const { queue, announced } = this.at(key);
     if (type === 'fair' && queue.includes(owner)) queue.splice(queue.indexOf(owner), 1);
     if (type === 'write') announced.delete(owner);
   }
 
-  /** A refresh finds out that the one before died, who was woken. */
+  /** A refresh that finds that the waiter ahead, which had been woken, has died. */
   refreshed({ key, type }: Part): readonly Call[] {
     return type === 'fair' && this.at(key).isFree ? this.headOf(key) : [];
   }
@@ -145,7 +145,7 @@ export class LockModel {
     return [{ key, channel: 'plain' }, { key, channel: 'readWrite' }, ...this.headOf(key)];
   }
 
-  /** All that hold something of this lock, as they would ask for it. */
+  /** All holders of this lock, with the type that they asked for. */
   holders(key: string): readonly Part[] {
     const { plain, writer, readers } = this.at(key);
     const parts: Part[] = [...readers].map((owner) => ({ key, type: 'read', owner }));

@@ -18,13 +18,13 @@ interface Ear {
 
 const TYPE_OF: Record<Ear['channel'], LockType> = { plain: 'reentrant', readWrite: 'write', fair: 'fair' };
 
-/** A real backend with what a run has asked of it, beside the model of what it should have done. */
+/** A real backend with the requests of a run, and the model of what it should have done. */
 export class ModelWorld {
   readonly tokens = new Map<string, number>();
   private readonly ears: Ear[] = [];
   private readonly subscriptions: Subscription[] = [];
 
-  /** @param elapse lets so many milliseconds pass on the backend's clock */
+  /** @param elapse lets this many milliseconds pass on the backend's clock */
   constructor(
     readonly model: LockModel,
     readonly clients: readonly Client[],
@@ -32,7 +32,7 @@ export class ModelWorld {
     private readonly prefix: string,
   ) {}
 
-  /** The key as this run has it. */
+  /** The key in this run. */
   key(name: string): string {
     return `${this.prefix}${name}`;
   }
@@ -53,7 +53,7 @@ export class ModelWorld {
     await subscription.ready;
   }
 
-  /** Who is to be woken by what `client` did; gives how many other clients that are. */
+  /** Records who has to be woken by what `client` did. Returns how many other clients these are. */
   expect(calls: readonly Call[], client?: Client): number {
     const others = new Set<string>();
     for (const ear of this.ears) {
@@ -64,7 +64,7 @@ export class ModelWorld {
     return others.size;
   }
 
-  /** Everybody has heard what was to be heard, and no more. */
+  /** Checks that every listener has received its messages, and no others. */
   async settled(): Promise<void> {
     await until(() => this.ears.every(({ heard, expected }) => heard >= expected), 2_000).catch(() => {});
     const show = ({ client, key, channel }: Ear) => `${client.id} on ${channel} of ${key}`;

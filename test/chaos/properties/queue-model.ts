@@ -5,14 +5,16 @@ export interface Asking {
   readonly id: number;
   readonly name: string;
   readonly type: LockType;
-  /** When its patience ends; 0: at once. */
+  /** When its wait ends; 0: it does not wait. */
   readonly deadline: number;
 }
 
 /** How a call ended, if it did. */
 export type Fate = 'waits' | 'holds' | 'released' | 'busy' | 'aborted' | 'lost';
 
-/** What callers of one service see of its locks: they are served in the order in which they came, readers together. */
+/**
+ * A model of what callers of one service observe: they are served in the order of their arrival, and readers together.
+ */
 export class QueueModel {
   now = 0;
   readonly fates: Fate[] = [];
@@ -38,7 +40,7 @@ export class QueueModel {
     this.leave(this.waiting, id, 'aborted');
   }
 
-  /** Frees the lock whoever holds it; gives whether anybody did. */
+  /** Frees the lock, whoever holds it. Returns whether it was held. */
   force(name: string): boolean {
     const holders = this.holding.get(name) ?? [];
     for (const { id } of holders) this.fates[id] = 'lost';
@@ -85,7 +87,7 @@ export class QueueModel {
   }
 }
 
-/** The lock that each type has for itself; readers and writers share one. */
+/** Each type has its own lock. Readers and writers share one. */
 export function nameFor(type: LockType): string {
   return isReadWrite(type) ? 'page' : type;
 }

@@ -7,7 +7,7 @@ import { type Asking, type Fate, nameFor, QueueModel } from './queue-model.js';
 const SEED = Number(process.env.PROPERTY_SEED ?? 20_250_101);
 const LONG = Number(process.env.CHAOS_LONG ?? 1);
 
-/** One call of a service, and what became of it. */
+/** One call of a service, and its outcome. */
 interface RealCall {
   fate: Fate;
   lease?: Lease;
@@ -68,7 +68,7 @@ class ServiceCommand implements fc.AsyncCommand<QueueModel, Service> {
   }
 }
 
-/** The nth of the calls with this fate. */
+/** The nth call with this fate. */
 function among(model: QueueModel, fate: Fate, nth: number): number | undefined {
   const ids = model.fates.flatMap((each, id) => (each === fate ? [id] : []));
   return ids[nth % ids.length];
@@ -128,7 +128,7 @@ const elapse = fc.integer({ min: 1, max: 1_500 }).map(
 describe('a lock service whose callers do anything in any order', () => {
   const world = openVirtualWorld();
 
-  it('serves them as they came, readers together, and leaves nothing behind', async () => {
+  it('serves them in the order of their arrival, readers together, and leaves nothing behind', async () => {
     const commands = fc.commands([ask, ask, release, release, abort, force, elapse], { maxCommands: 50, size: 'max' });
     const property = fc.asyncProperty(commands, async (drawn) => {
       world.renew();

@@ -1,17 +1,17 @@
-/** How an ask for a share stands. */
+/** The state of a request for a share. */
 export type ShareFate = 'waits' | 'holds' | 'released';
 
 interface Share {
   readonly parent: Share | undefined;
   fate: ShareFate;
-  /** Who waits at its gate, and who is inside, with all that is below. */
+  /** The children that wait at its gate, and the one inside, with everything below it. */
   readonly waiting: Share[];
   inside: Share | undefined;
 }
 
 /**
- * Shares of one lock that are asked for inside of each other, in however many scopes of each: the children of a share go in one after
- * the other, and each stays in until it and all below it have ended.
+ * A model of shares of one lock that are requested inside of each other, in any number of scopes. The children of a
+ * share enter one after another, and each of them stays inside until it and everything below it have ended.
  */
 export class ShareModel {
   readonly shares: Share[] = [];
@@ -39,7 +39,10 @@ export class ShareModel {
     this.leave(this.shares[id]);
   }
 
-  /** Those that hold it, and that nobody waits for at their gate: what waits there would be on its own. */
+  /**
+   * The shares that hold the lock, and at whose gates nobody waits. A child that waits when its parent ends would
+   * acquire the lock by itself.
+   */
   get free(): readonly number[] {
     return this.ids(({ fate, waiting }) => fate === 'holds' && waiting.length === 0);
   }

@@ -8,7 +8,7 @@ const SEED = Number(process.env.PROPERTY_SEED ?? 20_250_101);
 const LONG = Number(process.env.CHAOS_LONG ?? 1);
 const LEASE = 30_000;
 
-/** Shares of the lock `order`, each asked for in a scope of its parent that lasts until it is given. */
+/** Shares of the lock `order`. Each is requested in a scope of its parent, which lasts until the share is given. */
 class Shares {
   readonly fates: ShareFate[] = [];
   readonly leases: Lease[] = [];
@@ -60,7 +60,7 @@ const ask = fc.nat(9).map(
   (nth) =>
     new ShareCommand(`ask(${nth})`, (model, shares) => {
       const { holders } = model;
-      // All have ended: there is no lease to ask in.
+      // All shares have ended, so there is no lease in which to ask.
       if (holders.length === 0 && model.shares.length > 0) return;
       const parent = holders[nth % holders.length];
       model.ask(parent);
@@ -81,7 +81,7 @@ const release = fc.nat(9).map(
 describe('shares of one lock that are asked for and released in any order', () => {
   const world = openVirtualWorld();
 
-  it('are given as in the model; past the lease none is', async () => {
+  it('are given as in the model, and none after the lease has ended', async () => {
     const property = fc.asyncProperty(
       fc.commands([ask, ask, release], { maxCommands: 40, size: 'max' }),
       async (commands) => {
@@ -90,7 +90,7 @@ describe('shares of one lock that are asked for and released in any order', () =
         const [model, shares] = [new ShareModel(), new Shares(process)];
         await fc.asyncModelRun(() => ({ model, real: shares }), commands);
         const { holders } = model;
-        // Whoever is inside is blocked for longer than the lease, and somebody else takes the lock.
+        // The holder is blocked for longer than the lease, and another process takes the lock.
         if (holders.length > 0) {
           world.runtime.block(LEASE);
           const taken = await other.locks.tryAcquire('order');

@@ -1,14 +1,17 @@
 /**
- * The least rights with which every lock and synchronizer works, for the default `keyPrefix`: what stands in the README. Each
- * is shown to be needed by acl.test.ts.
+ * The minimum of rights with which every lock and synchronizer works, for the default `keyPrefix`, as listed in
+ * docs/permissions.md. acl.test.ts shows that each of them is needed.
  */
 export const ACL_RECIPE = {
   keys: ['~lock:*', '~{lock:*', '~redisson_lock_*lock:*', '~nestjs_redis_lock_*'],
-  /** `&*` because Redis lets nobody subscribe to a pattern, as waiters of fair locks do, that is not itself in the list. */
+  /**
+   * `&*` is needed because waiters of fair locks subscribe to a pattern, and Redis allows only patterns that are
+   * themselves in the list.
+   */
   channels: ['&*'],
-  /** Instead of that, where there are no fair locks: releases, and what a client hears of forced ones. */
+  /** Used instead if there are no fair locks: for messages about releases and forced releases. */
   channelsWithoutFairLocks: ['&redisson_*', '&nestjs_redis_lock_client:*'],
-  /** Of the connections. */
+  /** Needed by the connections. */
   connection: [
     '+evalsha',
     '+eval',
@@ -20,7 +23,7 @@ export const ACL_RECIPE = {
     '+psubscribe',
     '+punsubscribe',
   ],
-  /** What the scripts call. */
+  /** Called by the scripts. */
   scripts: [
     ...['+time', '+publish', '+type', '+exists', '+del', '+pexpire', '+pttl'],
     ...['+get', '+set', '+getset', '+incrby', '+decrby'],

@@ -23,7 +23,7 @@ describe('a user with the rights of the recipe and no others', () => {
   afterAll(() => redis.stop());
   beforeEach(() => admin.acl('LOG', 'RESET'));
 
-  /** What failed for a user who has these rules. `seen`: what may take a moment to come. */
+  /** Returns what failed for a user with these rules. `seen`: a condition that may take a moment to become true. */
   async function use(user: string, rules: readonly string[], options = {}, seen: () => unknown = () => true) {
     await admin.call('ACL', 'SETUSER', user, 'reset', 'on', '>a-password', ...rules);
     const url = redis.url.replace('//', `//${user}:a-password@`);
@@ -43,16 +43,16 @@ describe('a user with the rights of the recipe and no others', () => {
     return errors;
   }
 
-  it('can use every lock and every synchronizer, and asks for nothing that is denied', async () => {
+  it('can use every lock and every synchronizer, and sends nothing that is denied', async () => {
     expect(await use('locker', STANDALONE)).toEqual([]);
     expect(await denials(admin)).toEqual([]);
   });
 
-  it('can do so with minReplicas too, given WAIT', async () => {
+  it('can also use minReplicas, with the right to WAIT', async () => {
     const replica = await startRedis({ args: ['--replicaof', '127.0.0.1', String(redis.port)] });
     try {
       await until(async () => (await admin.info('replication')).includes('state=online'));
-      // A replica that has just come may take a second for its first answer: longer than the leases here.
+      // A new replica may take a second for its first answer, which is longer than the leases here.
       await admin.set('first', 1);
       expect(await admin.wait(1, 20_000)).toBe(1);
       expect(await use('careful', [...STANDALONE, ...replicas], { minReplicas: 1, replicaTimeout: 5_000 })).toEqual([]);
@@ -62,7 +62,7 @@ describe('a user with the rights of the recipe and no others', () => {
     }
   });
 
-  it('has no command that no script calls, and every one that some script does', () => {
+  it('has the right to exactly the commands that the scripts call', () => {
     const texts = readdirSync(LOCKS, { recursive: true })
       .filter((file) => String(file).endsWith('.lua') && !String(file).endsWith('knows-command-1.lua'))
       .map((file) => readFileSync(`${LOCKS}/${file}`, 'utf8'));
@@ -82,7 +82,7 @@ describe('a user with the rights of the recipe and no others', () => {
     await expect(client.keys('*')).rejects.toThrow('NOPERM');
   });
 
-  it('cannot use fair locks without all channels, and everything else with those of the locks', async () => {
+  it('cannot use fair locks without all channels, but everything else with the channels of the locks', async () => {
     const rules = [...without('&*'), ...channelsWithoutFairLocks];
     const errors = await use('deaf', rules);
     expect(errors.filter((error) => !/:fair'/.test(String(error)))).toEqual([]);
@@ -90,13 +90,14 @@ describe('a user with the rights of the recipe and no others', () => {
     expect(new Set(await denials(admin))).toEqual(new Set([expect.stringMatching(/^deaf: channel .*:deaf:f/)]));
   });
 
-  it('is warned once, and holds its locks anyway, where it may not listen to its own channel', async () => {
+  it('is warned once, and still holds its locks, if it may not listen to its own channel', async () => {
     const rules = [...without('&*'), '&redisson_*'];
     await admin.call('ACL', 'SETUSER', 'own-deaf', 'reset', 'on', '>a-password', ...rules);
     const errors: string[] = [];
     const logger = { warn: silent.warn, error: (message: string) => void errors.push(message) };
     const locks = createLockService({ connection: redis.url.replace('//', '//own-deaf:a-password@'), logger });
-    await locks.withLock('own-deaf:held', () => until(() => errors.length > 0)); // it listens when it has held something for a while
+    // It listens only after it has held a lock for a while.
+    await locks.withLock('own-deaf:held', () => until(() => errors.length > 0));
     for (let i = 0; i < 5; i++) await locks.withLock(`own-deaf:${i}`, async () => {});
     expect(errors).toEqual([
       expect.stringMatching(
@@ -106,14 +107,14 @@ describe('a user with the rights of the recipe and no others', () => {
     await locks.close();
   });
 
-  it('gets an error at once that names what is missing, also inside a script', async () => {
+  it('gets an error at once that names the missing right, also inside a script', async () => {
     await admin.call('ACL', 'SETUSER', 'short', 'reset', 'on', '>a-password', ...without('+pexpire'));
     const locks = createLockService({ connection: redis.url.replace('//', '//short:a-password@'), logger: silent });
     await expect(locks.acquire('order')).rejects.toThrow(/see the README for the permissions/);
     await locks.close();
   });
 
-  // A PING goes out only while somebody waits for two seconds.
+  // A PING is sent only while a caller waits for two seconds.
   it.each(['+eval', ...[...keys, ...connection].filter((rule) => rule !== '+ping' && rule !== '+eval')])(
     'needs %s: without it something is denied',
     async (rule) => {
@@ -148,7 +149,7 @@ describe('on a cluster', () => {
         logger: silent,
       }),
     );
-    // A busy machine takes a while to connect to six nodes.
+    // A busy machine may take a while to connect to six nodes.
     for (const locks of services) await (await locks.acquire('first')).release();
     const errors = await useEverything(services[0], services[1], 'cluster');
     await Promise.all(services.map((locks) => locks.close()));

@@ -2,16 +2,18 @@ import { LockDeadlockError } from '../../../lib/engine/errors.js';
 import type { LockOptions } from '../../../lib/engine/terms/lock-options.js';
 import type { LockService } from '../../../lib/service/lock-service.js';
 
-/** Times of the services that are given, in milliseconds. They are as long as a slow machine needs. */
+/**
+ * The times with which the services have to be configured, in milliseconds. They are long enough for a slow machine.
+ */
 export const TIMES = { watchdogTimeout: 2_000, fairWaitTimeout: 2_000 } as const;
-/** Longer than a third of them, so that leases and places are renewed meanwhile. */
+/** In milliseconds. It is longer than a third of these times, so that leases and places are renewed meanwhile. */
 const A_WHILE = 800;
 
 /**
- * Uses every lock type and every synchronizer, by two services that are in each other's way: waits, wake-ups, renewals, hand-offs
- * inside a process, time-outs.
+ * Uses every lock type and every synchronizer with two services that compete with each other, so that there are waits,
+ * wake-ups, renewals, hand-offs inside a process, and time-outs.
  *
- * @param prefix stands before all names
+ * @param prefix the prefix of all names
  * @returns the errors of the parts that failed
  */
 export async function useEverything(one: LockService, other: LockService, prefix: string): Promise<unknown[]> {
@@ -37,7 +39,7 @@ export async function useEverything(one: LockService, other: LockService, prefix
 }
 
 async function waitAndHandOn(one: LockService, other: LockService, name: string, type: LockOptions['type']) {
-  // A reader waits for a writer alone.
+  // A reader waits only for a writer.
   const holder = await one.acquire(name, { type: type === 'read' ? 'write' : type, waitTime: '12s' });
   const waiters = [
     other.acquire(name, { type, waitTime: '12s' }),
@@ -59,7 +61,7 @@ async function readAndWrite(one: LockService, other: LockService, name: string) 
   const reader = await one.acquire(name, { type: 'read', waitTime: '12s' });
   const writing = other.acquire(name, { type: 'write', waitTime: '12s' });
   writing.catch(() => {}); // it is awaited below
-  const late = await one.tryAcquire(name, { type: 'read', waitTime: A_WHILE }); // unless it came before the writer did
+  const late = await one.tryAcquire(name, { type: 'read', waitTime: A_WHILE }); // null, unless it arrived before the writer
   await late?.release();
   await reader.release();
   await (await writing).release();
@@ -136,7 +138,7 @@ async function permits(one: LockService, other: LockService, name: string) {
   if (theirId !== null) await theirs.tryRelease(theirId);
 }
 
-/** The record of a client is written when it has held something for a moment. */
+/** Inspects the locks. The record of a client is written when it has held something for a moment. */
 async function look(one: LockService, other: LockService, name: string) {
   await one.withLock(name, async () => {
     await new Promise((resolve) => setTimeout(resolve, 2 * A_WHILE));

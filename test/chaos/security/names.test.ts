@@ -47,7 +47,7 @@ class Orders {
   }
 }
 
-describe('names that come from an enemy', () => {
+describe('names that come from an attacker', () => {
   let redis: RedisServer;
   let watch: Redis;
   let app: Awaited<ReturnType<typeof startApp>>;
@@ -77,7 +77,7 @@ describe('names that come from an enemy', () => {
     });
     expect(keys).toHaveLength(1);
     expect(keys[0]).toMatch(/^lock:order:[^:{}]+:line$/);
-    // biome-ignore lint/suspicious/noControlCharactersInRegex: they are what is looked for
+    // biome-ignore lint/suspicious/noControlCharactersInRegex: the test searches for them
     expect(keys[0]).not.toMatch(/[\u0000-\u001f]/);
   });
 
@@ -100,7 +100,7 @@ describe('names that come from an enemy', () => {
     expect(most).toBe(HOSTILE.length);
   });
 
-  it('two parts cannot be shifted into each other', async () => {
+  it('the boundary between two parts cannot be shifted', async () => {
     await orders.pair('a:b', 'c', () => orders.pair('a', 'b:c', async () => {}));
     await orders.pair('a%3Ab', 'c', () => orders.pair('a:b', 'c', async () => {}));
   });

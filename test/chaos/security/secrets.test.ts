@@ -6,10 +6,10 @@ import { freePort } from '../../support/servers/free-port.js';
 import { type RedisServer, startRedis } from '../../support/servers/redis-server.js';
 
 const SECRET = 'Tr0ub4dor&3';
-/** As it stands in a URL, and as a shell or a log would show parts of it. */
+/** The password as it is written in a URL, and the part of it that a shell or a log could show. */
 const TRACES = /Tr0ub4dor|Tr0ub4dor%263/i;
 
-/** Passwords come by the connection option alone; they must come out nowhere. */
+/** Passwords enter only through the connection option, and must not leave the library anywhere. */
 describe('a password in the connection', () => {
   let redis: RedisServer;
   const said: unknown[] = [];
@@ -120,7 +120,7 @@ describe('a password in the connection', () => {
   );
 });
 
-/** What a logger could make of it: text, JSON, stack, causes and hidden properties. */
+/** Everything that a logger could print: text, JSON, stack, causes and hidden properties. */
 function everythingIn(value: unknown): string {
   const shown = inspect(value, { depth: 12, showHidden: true, maxStringLength: null, maxArrayLength: null });
   return `${String(value)}\n${shown}\n${JSON.stringify(value) ?? ''}`;

@@ -1,4 +1,4 @@
-// Run by shutdown.test.ts: a Nest application under load, which says what its bodies do, and goes down at SIGTERM.
+// Run by shutdown.test.ts: a Nest application under load, which prints what its bodies do, and shuts down on SIGTERM.
 import 'reflect-metadata';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { Injectable, Module } from '@nestjs/common';
@@ -24,7 +24,7 @@ class Jobs {
     say('ends', { name });
   }
 
-  /** What a running body needs to end, it still gets. */
+  /** A lock that a running body needs in order to finish. It is still granted during shutdown. */
   @DistributedLock('audit:#<args[0]>')
   async finish(_name: string): Promise<void> {
     await sleep(10);
@@ -44,7 +44,7 @@ process.once('SIGTERM', () => {
 });
 
 async function work(name: string): Promise<void> {
-  // Goes on asking after the signal: nothing of it may begin.
+  // Continues to ask after the signal. None of these bodies may begin.
   for (let asked = 0; !stopping || asked < 3; asked += stopping ? 1 : 0) {
     await jobs.run(name).catch((error: Error) => say('told', { name, error: error.name }));
   }

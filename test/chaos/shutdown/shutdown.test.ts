@@ -15,7 +15,7 @@ interface Said {
   readonly error?: string;
 }
 
-/** A Nest application in a process of its own; test/nest/module/shutdown.test.ts shows the same in this one. */
+/** A Nest application in a separate process. test/nest/module/shutdown.test.ts tests the same in this process. */
 describe('an application under load that gets SIGTERM', () => {
   let redis: RedisServer;
   let watch: Redis;
@@ -43,7 +43,7 @@ describe('an application under load that gets SIGTERM', () => {
     const began = said.filter(({ what }) => what === 'begins');
     const ends = said.filter(({ what }) => what === 'ends');
     expect(ends.length).toBe(began.length);
-    // The handlers of one signal run one after the other: what was on its way then may just have begun.
+    // The handlers of one signal run one after another, so a body whose lock was already on its way may have begun.
     expect(began.filter(({ at }) => at > heard + 50)).toEqual([]);
     const told = said.filter(({ what, at }) => what === 'told' && at > heard);
     expect(told.length).toBeGreaterThanOrEqual(30);
@@ -54,7 +54,7 @@ describe('an application under load that gets SIGTERM', () => {
     expect(exited - lastBody).toBeLessThan(5_000);
     fault(
       'SIGTERM under load (40 callers, 10 locks)',
-      'running bodies end, with the locks that they need; who waits gets `LockAbortedError`; nothing new begins',
+      'running bodies end, with the locks that they need; waiting callers get `LockAbortedError`; nothing new begins',
       `all locks free ${ms(rest)} after the last body; process gone ${ms(exited - lastBody)} after it; ${began.length} bodies begun, ${ends.length} ended`,
     );
     expect(await leftInRedis(redis)).toEqual([]);
@@ -71,7 +71,10 @@ function startApp(url: string, said: Said[]): ChildProcess {
   return app;
 }
 
-/** Looks until the process has gone. Gives the time of the first answer without any lock, after which there was none. */
+/**
+ * Checks the locks until the process has ended. Returns the time of the first answer without any lock, after which
+ * there was none.
+ */
 async function lastLockGone(watch: Redis, signalled: number, gone: () => boolean): Promise<number> {
   let free: number | undefined = signalled;
   while (!gone() || free === undefined) {

@@ -4,17 +4,20 @@ import { type Gate, POOL, SEATS, type SharedObjects } from './errands/shared-obj
 import type { Member } from './member.js';
 
 const BEAT = 100;
-/** A latch as old as that gets the steps that nobody has taken over. */
+/** A latch of this age gets the steps that nobody has taken over, in milliseconds. */
 const SOON = 200;
-/** A latch as old as that whose steps died with their process is ended. */
+/** A latch of this age whose steps were lost with their process is deleted, in milliseconds. */
 const LATE = 2_000;
 
-/** Sees to it that there are permits, and that no latch stays closed because nobody came, or who came died. */
+/**
+ * Makes sure that there are permits, and that no latch stays closed because nobody took over its steps, or because
+ * those processes died.
+ */
 export class Caretaker {
   private readonly set = new Set<string>();
   private readonly ended = new Map<Gate, number>();
 
-  /** @param forgetful the server loses what was set */
+  /** @param forgetful whether the server can lose what was set */
   constructor(
     private readonly shared: SharedObjects,
     private readonly forgetful: boolean,
@@ -24,7 +27,7 @@ export class Caretaker {
     return BEAT;
   }
 
-  /** One round, by the hands of this process. */
+  /** One round, with requests of this process. */
   round(member: Member, now: number): void {
     lockScopes.run(undefined, () => {
       for (const [name, permits] of this.shared.permits) this.supply(member, name, permits);

@@ -5,22 +5,28 @@ import type { Simulation } from './simulation.js';
 /** Something that goes wrong at one moment of a simulation. */
 export type Fault = (simulation: Simulation, member: Member, chance: SeededRandom) => void;
 
-/** Longer than any lease or command time-out: what was under way at the time of an upset has come in. */
+/**
+ * In milliseconds. It is longer than any lease or command time-out, so that everything that was under way at the time
+ * of an upset has arrived.
+ */
 const UPSET = 1_100;
 
-/** Longer than any lease, extended ones included, and what a body may block the event loop for. */
+/**
+ * In milliseconds. It is longer than any lease, including extended ones, plus the time for which a body may block the
+ * event loop.
+ */
 const LONGEST_BELIEF = 2_900;
 
 function announceLoss(simulation: Simulation): void {
   const { server, time } = simulation;
-  // Until its clock shows what it has shown before, tokens grow for those alone that have seen the last ones.
+  // Until its clock has caught up, tokens grow only for processes that have seen the last ones.
   simulation.upset('the server lost its data', Math.max(UPSET, server.behind + 100), {
     forgetsTokens: server.behind > 0,
     reportedBy: time.now + LONGEST_BELIEF,
   });
 }
 
-/** The process is killed; another one may take its place. */
+/** Kills the process. Another one may take its place. */
 const crash: Fault = (simulation, member, chance) => {
   if (simulation.alive.length < 2) return;
   member.crash();
@@ -36,7 +42,7 @@ const setWallClock: Fault = (_simulation, { process }, chance) =>
 
 const cut: Fault = (_simulation, { link }, chance) => link.cut(chance.between(1, 1_500), chance.chance(0.5));
 
-/** Longer than any lease but extended ones. */
+/** Cuts the connection for longer than any lease that is not extended. */
 const longCut: Fault = (_simulation, { link }, chance) => link.cut(chance.between(1_000, 3_000), chance.chance(0.5));
 
 const disconnect: Fault = (_simulation, { link }) => link.disconnected();
@@ -50,13 +56,13 @@ const loseData: Fault = (simulation, _member, chance) => {
   simulation.server.restart(chance.between(20, 500), false);
 };
 
-/** FLUSHALL: everybody stays connected, and the next request comes a moment later. */
+/** FLUSHALL. All clients stay connected, and the next request arrives a moment later. */
 const flush: Fault = (simulation) => {
   announceLoss(simulation);
   simulation.server.flush();
 };
 
-/** Restored from an old snapshot of the whole machine, so to speak: neither its data nor its clock can be believed. */
+/** As if the whole machine were restored from an old snapshot: neither its data nor its clock can be relied on. */
 const loseDataAndTime: Fault = (simulation, member, chance) => {
   simulation.server.setClock(-chance.between(1, 1_000));
   loseData(simulation, member, chance);

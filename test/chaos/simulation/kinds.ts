@@ -3,6 +3,7 @@ import type { LATCH_ERRANDS } from './errands/latch-errands.js';
 import type { PERMIT_ERRANDS } from './errands/permit-errands.js';
 import type { SCATTERED_ERRANDS } from './errands/scattered-errands.js';
 import type { SCOPED_ERRANDS } from './errands/scoped-errands.js';
+import type { TICKET_ERRANDS } from './errands/ticket-errands.js';
 import type { FaultName } from './faults.js';
 import type { NetworkConditions } from './simulated/network-conditions.js';
 
@@ -11,29 +12,33 @@ export type ErrandName =
   | keyof typeof SCOPED_ERRANDS
   | keyof typeof SCATTERED_ERRANDS
   | keyof typeof PERMIT_ERRANDS
-  | keyof typeof LATCH_ERRANDS;
+  | keyof typeof LATCH_ERRANDS
+  | keyof typeof TICKET_ERRANDS;
 
-/** What one kind of schedule is made of. What it leaves open is drawn. */
+/** One kind of schedule. What it does not determine is chosen at random. */
 export interface ScheduleKind {
   readonly errands: Readonly<Partial<Record<ErrandName, number>>>;
-  /** What callers do when the faults are over. Default: they lock. */
+  /** What callers do after the faults. Default: they lock. */
   readonly afterwards?: Readonly<Partial<Record<ErrandName, number>>>;
   readonly fates: NetworkConditions['fates'];
   readonly unheard: number;
-  /** Milliseconds that a caller waits for an answer, drawn between these. Default: 60 to 200. */
+  /** How many milliseconds a caller waits for an answer, chosen between these two. Default: 60 to 200. */
   readonly commandTimeouts?: readonly [least: number, most: number];
-  /** What goes wrong, and how often at most. */
+  /** The faults, and how often each occurs at most. */
   readonly faults: readonly FaultName[];
-  /** Of these, one at most in a schedule. */
+  /** At most one of these faults occurs in a schedule. */
   readonly eitherOf: readonly FaultName[];
   readonly mostFaults: number;
   /** The clocks of the machines run at slightly different speeds. */
   readonly drift: boolean;
-  /** Leases outlive the whole schedule by far: what is still held when all callers have left, is held by nobody. */
+  /**
+   * Leases are much longer than the whole schedule, so a lock that is still taken when all callers have left has no
+   * holder.
+   */
   readonly longLeases?: boolean;
-  /** Each name is in a slot of its own, as on a cluster: several are acquired one by one. */
+  /** Each name is in a separate slot, as on a cluster, so several names are acquired one by one. */
   readonly scattered?: boolean;
-  /** Nothing ever goes wrong: no lease is lost, and a free lock goes to who waits for it without delay. */
+  /** Nothing ever goes wrong: no lease is lost, and a free lock goes to a waiting caller without delay. */
   readonly flawless: boolean;
 }
 
@@ -79,10 +84,13 @@ const PERMITS = {
   gatePass: 4,
 } as const;
 
+/** Tickets that pass from process to process, while other callers want the same locks. */
+const TICKETS = { detach: 4, adopt: 6, hold: 2, hurry: 1, tryOnce: 1, body: 1 } as const;
+
 const PERMITS_AFTERWARDS = { pool: 1, seat: 2, gateCount: 1, gatePass: 2 } as const;
 
 export const KINDS = {
-  /** A slow network, and nothing else. */
+  /** A slow network, without faults. */
   steady: {
     errands: {
       ...EVERYTHING,
@@ -102,7 +110,7 @@ export const KINDS = {
     drift: true,
     flawless: true,
   },
-  /** Several locks at once, on a slow network, now and then in a crowd. */
+  /** Several locks at once on a slow network, sometimes in a crowd. */
   several: {
     errands: { several: 5, severalInside: 2, hold: 2, hurry: 1, tryOnce: 1, holdAtLeast: 1, abort: 1, crowd: 0.05 },
     fates: {},
@@ -124,7 +132,7 @@ export const KINDS = {
     drift: true,
     flawless: false,
   },
-  /** Processes die, stand still, and have their clocks set. */
+  /** Processes die, are suspended, and have their clocks set. */
   frail: {
     errands: EVERYTHING,
     fates: {},
@@ -135,7 +143,7 @@ export const KINDS = {
     drift: true,
     flawless: false,
   },
-  /** All of it together. */
+  /** All faults together. */
   storm: {
     errands: EVERYTHING,
     fates: UNSTEADY,
@@ -146,7 +154,7 @@ export const KINDS = {
     drift: true,
     flawless: false,
   },
-  /** The server breaks its promises: what was granted before proves nothing, but tokens go on growing. */
+  /** The server breaks its promises. Earlier grants prove nothing, but tokens continue to grow. */
   unreliable: {
     errands: { ...EVERYTHING, holdLong: 0.5 },
     fates: UNSTEADY,
@@ -157,7 +165,7 @@ export const KINDS = {
     drift: false,
     flawless: false,
   },
-  /** The server's data is deleted while tokens are reserved for many locks: what it gives afterwards is higher all the same. */
+  /** The server's data is deleted while tokens are reserved for many locks. Later tokens are still higher. */
   flushed: {
     errands: { busyNames: 1, tryBusyName: 12, hurry: 8, hold: 8, holdLong: 2 },
     fates: {},
@@ -168,7 +176,7 @@ export const KINDS = {
     drift: false,
     flawless: false,
   },
-  /** The server is out of reach for longer than most leases last: every holder notices when its own lease ends. */
+  /** The server cannot be reached for longer than most leases. Every holder notices when its lease ends. */
   cutOff: {
     errands: { keep: 4, extend: 2, holdLong: 2, seatLong: 4, hold: 1 },
     afterwards: { hold: 1, body: 1, seat: 1 },
@@ -197,7 +205,7 @@ export const KINDS = {
   lossyPermits: {
     errands: { ...PERMITS, seatLong: 4 },
     afterwards: PERMITS_AFTERWARDS,
-    // Answers that take as long as a lease: who counts it from them counts on it for too long.
+    // Answers that take as long as a lease. A process that counted the lease from them would rely on it for too long.
     fates: { ...UNSTEADY, answeredLate: 0.2 },
     unheard: 0.1,
     commandTimeouts: [60, 1_200],
@@ -207,7 +215,7 @@ export const KINDS = {
     drift: true,
     flawless: false,
   },
-  /** Semaphores and latches, while processes die and stand still on top of that. */
+  /** The same, while processes also die and are suspended. */
   stormyPermits: {
     errands: PERMITS,
     afterwards: PERMITS_AFTERWARDS,
@@ -219,7 +227,10 @@ export const KINDS = {
     drift: true,
     flawless: false,
   },
-  /** Semaphores and latches on a server that breaks its promises; permits that are only counted are not among what it can mend. */
+  /**
+   * Permits with leases and latches on a server that breaks its promises. Permits that are only counted could not
+   * recover from that.
+   */
   unreliablePermits: {
     errands: { ...PERMITS, pool: 0, poolHurry: 0, poolLong: 0, poolTry: 0, poolDrain: 0, poolAbort: 0 },
     afterwards: { ...PERMITS_AFTERWARDS, pool: 0 },
@@ -231,7 +242,9 @@ export const KINDS = {
     drift: false,
     flawless: false,
   },
-  /** Commands, answers and connections get lost or take too long, under leases that end nothing by themselves. */
+  /**
+   * Commands, answers and connections are lost or take too long, while leases are so long that they hide no leftovers.
+   */
   lateRequests: {
     errands: {
       ...EVERYTHING,
@@ -265,7 +278,32 @@ export const KINDS = {
     longLeases: true,
     flawless: false,
   },
-  /** Several locks of any type that are spread over the slots of a cluster, while releases, among others, arrive late or not at all. */
+  /** Locks that are detached in one process and adopted in another one, on a slow network. */
+  tickets: {
+    errands: TICKETS,
+    fates: {},
+    unheard: 0,
+    faults: [],
+    eitherOf: [],
+    mostFaults: 0,
+    drift: true,
+    flawless: true,
+  },
+  /** The same while commands, answers, messages, connections and processes get lost. */
+  stormyTickets: {
+    errands: TICKETS,
+    fates: UNSTEADY,
+    unheard: 0.1,
+    faults: ['cut', 'disconnect', 'freeze', 'restart', 'crash', 'stall', 'shutDown'],
+    eitherOf: ['suspend', 'setWallClock'],
+    mostFaults: 4,
+    drift: true,
+    flawless: false,
+  },
+  /**
+   * Several locks of any type in different slots of a cluster, while releases and other requests arrive late or not at
+   * all.
+   */
   scattered: {
     errands: { someOf: 6, oneOf: 5, tryOneOf: 1, someInside: 2, reenter: 1, downgrade: 1 },
     afterwards: { someOf: 2, oneOf: 1 },
@@ -285,7 +323,7 @@ export type KindName = keyof typeof KINDS;
 
 export const KIND_NAMES = Object.keys(KINDS) as KindName[];
 
-/** Which kind of schedule a seed stands for. */
+/** The kind of schedule that a seed determines. */
 export function kindOf(seed: number): KindName {
   return KIND_NAMES[seed % KIND_NAMES.length];
 }

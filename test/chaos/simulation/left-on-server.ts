@@ -2,9 +2,9 @@ import { POOL, SEATS } from './errands/shared-objects.js';
 import type { SimulatedServer } from './simulated/simulated-server.js';
 
 /**
- * What should not be there any more when everybody has gone.
+ * What should no longer be on the server when all processes have ended.
  *
- * @param deserted no process is left that could end latches
+ * @param deserted whether no process is left that could delete latches
  */
 export function leftOn({ store, wall }: SimulatedServer, deserted: boolean): Readonly<Record<string, number>> {
   const { locks, fairWaiters, waitingWriters, synchronizers } = store;

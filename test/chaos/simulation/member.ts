@@ -20,7 +20,7 @@ const SHUTDOWN_TIMEOUT = 500;
 /** Shorter than some of the faults. */
 export const OUTAGE_TIMEOUT = 300;
 
-/** A process with the lock service in it: all of it real but the clock and the network. */
+/** A process with a lock service. Everything in it is real, except the clock and the network. */
 export class Member {
   readonly locks: LockService;
   readonly recorder: HistoryRecorder;
@@ -72,12 +72,12 @@ export class Member {
     return this.locks.close();
   }
 
-  /** What the engine has in hand. */
+  /** The unfinished work of the engine. */
   get leftovers(): Readonly<Record<string, number>> {
     const activity = this.locks.engine.activity();
     return {
       ...activity,
-      // A service that was closed is not asked for the queues that it had.
+      // The queues of a closed service are not counted.
       permitQueues: this.closing ? 0 : activity.permitQueues,
       subscriptions: this.link.subscriptions,
       timers: this.process.timers,

@@ -1,9 +1,10 @@
 /**
- * Runs schedules of the simulation, each drawn from its number, the seed. A seed that fails is printed, and runs again by
+ * Runs schedules of the simulation. Each is determined by its number, the seed. A seed that fails is printed, and can
+ * be run again with
  *
  *     npm run test:chaos -- --seed 123        or: CHAOS_SEED=123 npm run test:chaos
  *
- * which prints all that happened in it. `--long` runs more of them.
+ * which prints everything that happened in it. `--long` runs more schedules.
  */
 
 import { show } from '../checker/timeline.js';
@@ -11,20 +12,20 @@ import type { HistoryRecord } from '../history.js';
 import { type KindName, kindOf } from './kinds.js';
 import { type Outcome, Simulation } from './simulation.js';
 
-/** Of all kinds together. */
+/** The number of schedules of all kinds together. */
 const SCHEDULES = 12_750 * Number(process.env.CHAOS_LONG ?? 1);
 const REPLAYED = process.env.CHAOS_SEED === undefined ? undefined : Number(process.env.CHAOS_SEED);
-/** Far more than it takes: a bound for what hangs. */
+/** The limit for a run that hangs. Normally, a run takes far less. */
 const LONGEST_RUN = 1_800_000;
 const MOST_FAILURES = 3;
 
-/** How often what happened in all schedules of a kind. */
+/** How often each kind of record occurred in all schedules of a kind. */
 export type Tally = Partial<Record<HistoryRecord['kind'], number>>;
 
 /**
- * Runs the schedules of one kind, all of which must be sound.
+ * Runs the schedules of one kind. All of them must be sound.
  *
- * @param hits what must have happened at least once in them, or they would prove little
+ * @param hits what must have happened at least once in them, because they would otherwise prove little
  */
 export function itHolds(promise: string, kind: KindName, hits: readonly HistoryRecord['kind'][]): void {
   if (REPLAYED !== undefined) {
@@ -51,7 +52,7 @@ export function itHolds(promise: string, kind: KindName, hits: readonly HistoryR
   );
 }
 
-/** What is thrown where nobody catches it counts too. */
+/** Runs one schedule. An unhandled rejection also counts as a failure. */
 export async function simulate(seed: number, options?: ConstructorParameters<typeof Simulation>[1]): Promise<Outcome> {
   const uncaught: unknown[] = [];
   const note = (reason: unknown) => void uncaught.push(reason);

@@ -38,11 +38,11 @@ export interface TracedRequest {
   late: boolean;
 }
 
-/** Everything that happens in one simulation, in its order: for checks against the specification in test/spec. */
+/** Everything that happens in one simulation, in order, for checks against the specification in test/spec. */
 export class SimulationTrace implements LinkTrace {
   readonly events: TracedEvent[] = [];
   readonly history: History;
-  /** By name: how fast the clock of the process runs. */
+  /** How fast the clock of each process runs, by the process's name. */
   readonly rates = new Map<string, number>();
   commandTimeout = 0;
   private time!: VirtualTime;
@@ -64,7 +64,7 @@ export class SimulationTrace implements LinkTrace {
     this.commandTimeout = commandTimeout;
   }
 
-  /** Its times mean something: the server's clock was not set. */
+  /** Whether its times can be used, because the server's clock was not set. */
   get isTimed(): boolean {
     return !this.server.clockWasSet;
   }

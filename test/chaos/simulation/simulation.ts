@@ -20,18 +20,20 @@ import { SimulatedServer } from './simulated/simulated-server.js';
 import { VirtualTime } from './simulated/virtual-time.js';
 import type { SimulationTrace } from './simulation-trace.js';
 
-/** Milliseconds after the last fault in which everybody must be served. */
+/** Within how many milliseconds after the last fault every caller must be served. */
 const LIVENESS_BOUND = 60_000;
-/** No lease, no waiter in a queue and no late command outlives the faults by more. */
+/** No lease, no waiter in a queue and no late command lasts longer than this after the faults, in milliseconds. */
 const AFTERMATH = 3_000;
 
 const SHORT_LEASES = [300, 1_000] as const;
 const LONG_LEASES = [60_000, 120_000] as const;
 
-/** Milliseconds within which a caller of several locks must be served in a crowd: less than that lasts. */
+/**
+ * Within how many milliseconds a caller of several locks must be served in a crowd. This is less than the crowd lasts.
+ */
 const SEVERAL_WITHIN = 15_000;
 
-/** What the timers of a process are late by at the most. */
+/** How late the timers of a process are at most, in milliseconds. */
 const REPORTED_WITHIN = 6;
 
 export interface Outcome {
@@ -45,19 +47,20 @@ export interface Outcome {
 
 export interface SimulationOptions {
   readonly kind?: KindName;
-  /** Stands in for the memory backend, for tests of the tests. */
+  /** Replaces the memory backend. Used to test the tests. */
   readonly disguise?: (backend: LockBackend) => LockBackend;
   readonly disguiseSynchronizers?: (synchronizers: SynchronizerBackend) => SynchronizerBackend;
-  /** The server executes requests whose callers have left, for tests of the tests. */
+  /** The server executes requests whose callers have left. Used to test the tests. */
   readonly executesLate?: boolean;
-  /** Writes down all that happens, for the specification. */
+  /** Records everything that happens, for the specification. */
   readonly trace?: SimulationTrace;
 }
 
 /**
- * One schedule, and all of it drawn from one seed: some processes on one server, what their callers do, what the network does to
- * them, and what goes wrong. First act: all of that at once. Then the faults stop; who waits must be served. Second act, when the
- * last trace of the faults has lapsed: everything must work as if nothing had been.
+ * One schedule, determined by one seed: some processes on one server, what their callers do, how the network behaves,
+ * and which faults occur. In the first act, all of this happens at once. Then the faults end, and all waiting callers
+ * must be served. The second act begins when the last effects of the faults have expired. Everything must then work as
+ * if there had been no faults.
  */
 export class Simulation {
   readonly time = new VirtualTime();
@@ -126,7 +129,7 @@ export class Simulation {
     return this.conclude();
   }
 
-  /** One more process, with callers that start at once. */
+  /** Adds a process, with callers that start at once. */
   addMember(): void {
     const { chance, time } = this;
     const process = new SimulatedProcess(
@@ -157,7 +160,7 @@ export class Simulation {
     for (let i = 0; i < callers; i++) this.send(member, chance.whole(2, 5), this.kind.errands);
   }
 
-  /** From now on, and until what is under way has come in, earlier grants prove nothing. */
+  /** From now on, until everything that is under way has arrived, earlier grants prove nothing. */
   upset(
     reason: string,
     duration: number,
@@ -175,7 +178,7 @@ export class Simulation {
     return this.kind.drift ? this.chance.between(0.997, 1.003) : 1;
   }
 
-  /** A caller runs so many errands, one after the other. */
+  /** Lets a caller run this many errands, one after another. */
   private send(member: Member, errands: number, weights: ScheduleKind['errands']): void {
     const { process, recorder } = member;
     const chance = this.fork();
@@ -213,7 +216,7 @@ export class Simulation {
     }
   }
 
-  /** Nobody is on an errand, and no latch waits for somebody. */
+  /** No errand is running, and no latch waits for steps. */
   private get isDone(): boolean {
     return this.busy === 0 && (this.shared.settled || this.isDeserted);
   }
@@ -222,7 +225,7 @@ export class Simulation {
     return this.alive.every(({ closing }) => closing);
   }
 
-  /** For as long as there is something to do. */
+  /** Runs the caretaker for as long as there is something to do. */
   private takeCare(): void {
     const { caretaker } = this;
     const member = this.alive.find(({ closing }) => !closing);
@@ -235,7 +238,7 @@ export class Simulation {
     this.network.calm = true;
   }
 
-  /** Everything works, and nothing is left. */
+  /** Checks that everything works, and that nothing is left behind. */
   private async secondAct(): Promise<void> {
     await this.pass(() => false, this.time.now + AFTERMATH);
     if (this.kind.longLeases) this.lookForAbandonedLocks();
@@ -255,7 +258,7 @@ export class Simulation {
     for (const member of this.alive) member.recorder.left({ 'timers after its end': member.process.timers });
   }
 
-  /** Nobody holds anything, and no lease has ended by itself. */
+  /** Checks for locks that have no holder, before any lease could have ended. */
   private lookForAbandonedLocks(): void {
     const { latches, ...counts } = leftOn(this.server, true);
     this.history.add('server', this.time.now, { kind: 'left', counts });
@@ -279,7 +282,7 @@ export class Simulation {
 
   private conclude(): Outcome {
     const { latency, slow } = this.conditions;
-    // A release on its way, its message, a subscription and two more looks, and the turns that processes give each other.
+    // The time for a release, its message, a subscription, two more requests, and the turns of other processes.
     const trip = latency[1] * (slow > 0 ? 10 : 1);
     const servedWithin = 10 * trip + 100;
     const verdict = checkHistory(this.history, {
@@ -289,6 +292,7 @@ export class Simulation {
       reportedWithin: this.standsStill ? undefined : REPORTED_WITHIN,
       lossesReportedWithin: REPORTED_WITHIN,
       servedSince: this.kind.flawless ? 0 : this.secondActFrom,
+      adoptedWithin: this.kind.flawless ? servedWithin : undefined,
     });
     const troubles = [...this.troubles, ...this.flaws()];
     const { seed, kindName: kind, history } = this;
@@ -298,13 +302,13 @@ export class Simulation {
     return { seed, kind, verdict: { ...verdict, sound: false, explanation }, history, events };
   }
 
-  /** Processes are held up, so that nobody can say when they hear of something. */
+  /** Processes are suspended, so that it is not known when they notice something. */
   private get standsStill(): boolean {
     const { faults } = this.kind;
     return faults.includes('stall');
   }
 
-  /** What must not happen where nothing goes wrong. */
+  /** Records that must not exist in a schedule without faults. */
   private flaws(): string[] {
     if (!this.kind.flawless) return [];
     return this.history.records

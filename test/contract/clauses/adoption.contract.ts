@@ -5,7 +5,7 @@ import { LONG, Owner } from '../support/owner.js';
 
 const SECRET = '0123456789abcdef0123456789abcdef';
 
-/** How a lock goes from one process to another with a ticket between them. */
+/** How a lock passes from one process to another by a ticket. */
 export function describeAdoption(world: ContractWorld, type: LockType): void {
   if (!isTransferable(type)) return;
   if (world.capabilities.adopts === false) {
@@ -17,7 +17,7 @@ export function describeAdoption(world: ContractWorld, type: LockType): void {
     return;
   }
 
-  /** Ann's lock, which she gives to the owner of a ticket for `leaseTime`. */
+  /** Ann's lock, which she transfers to the owner of a ticket for `leaseTime`. */
   const detached = async (leaseTime = LONG) => {
     const [ann, bob, eve] = world.owners(type, 3);
     const ticket = new Owner(ann.client, ann.key, type, ticketOwner(ann.client.id, SECRET));
@@ -89,7 +89,7 @@ export function describeAdoption(world: ContractWorld, type: LockType): void {
     expect(await adopt(bob, ann)).toEqual({ acquired: false, holder: eve.owner });
   });
 
-  it('is untouched by what its former owners still have under way', async () => {
+  it('is not affected by late commands of its former owners', async () => {
     const { ann, bob, ticket } = await detached();
     const still = async (owner: Owner, former: Owner) => {
       expect(await former.renew(100)).toBe(false);
@@ -114,7 +114,7 @@ export function describeAdoption(world: ContractWorld, type: LockType): void {
     expect(await ticket.holds()).toBe(true);
   });
 
-  it('wakes waiters when its lease becomes shorter, for they rest until the former one ends', async () => {
+  it('wakes waiters when its lease becomes shorter, because they rest until the former one ends', async () => {
     const [ann, bob, eve] = world.owners(type, 3);
     const ticket = new Owner(ann.client, ann.key, type, ticketOwner(ann.client.id, SECRET));
     await ann.take({ leaseTime: 60_000 });

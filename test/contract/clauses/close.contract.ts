@@ -3,7 +3,7 @@ import type { ContractWorld } from '../support/contract-world.js';
 import { Listener } from '../support/listener.js';
 import { LONG } from '../support/owner.js';
 
-/** One client is closed; the others go on. */
+/** One client is closed; the others continue. */
 export function describeClose(world: ContractWorld): void {
   it('rejects calls with BackendError after it was closed', async () => {
     const client = await world.connect();

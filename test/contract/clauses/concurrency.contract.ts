@@ -5,7 +5,7 @@ import { LONG } from '../support/owner.js';
 /** Calls that start together may be sent together; each gets its own answer. */
 export function describeConcurrency(world: ContractWorld): void {
   const types: readonly LockType[] = world.types;
-  /** More than any batch holds, of every type, in mixed order. */
+  /** More requests than any batch holds, of every type, in mixed order. */
   const manyOwners = () =>
     Array.from({ length: Math.min(300, world.capabilities.most ?? 300) }, (_, n) =>
       world.owner(types[n % types.length]),

@@ -1,7 +1,10 @@
 import { type ContractWorld, LAPSING, SHORT } from '../support/contract-world.js';
 import { LONG } from '../support/owner.js';
 
-/** A writer that also reads: it goes on reading when it releases the write lock. The reverse is refused. */
+/**
+ * A writer that also reads continues to read when it releases the write lock. A reader that asks for the write lock is
+ * refused.
+ */
 export function describeDowngrade(world: ContractWorld): void {
   const lock = () => {
     const key = world.key();
@@ -9,14 +12,14 @@ export function describeDowngrade(world: ContractWorld): void {
     const [walt, wilma] = world.owners('write', 2, key);
     return { rita, ron, walt, wilma };
   };
-  /** Who reads or writes now. */
+  /** The owners that read or write now. */
   const state = async ({ rita }: ReturnType<typeof lock>) => {
     const { mode, owners } = await rita.inspect();
     return { mode, owners: owners.map(({ owner }) => owner) };
   };
 
   describe('a read/write lock that is written and read by one owner', () => {
-    it('lets the writer read too, and go on reading when it releases the write lock', async () => {
+    it('lets the writer also read, and keep reading after it has released the write lock', async () => {
       const own = lock();
       const { ron, walt, wilma } = own;
       const waltReading = walt.as('read');
@@ -34,7 +37,7 @@ export function describeDowngrade(world: ContractWorld): void {
       await wilma.take();
     });
 
-    it('wakes readers when the writer only goes on reading', async () => {
+    it('wakes readers when the writer only keeps the read lock', async () => {
       const { ron, walt } = lock();
       const listener = await world.listen(ron);
       await walt.take();
@@ -80,7 +83,7 @@ export function describeDowngrade(world: ContractWorld): void {
       expect((await state(own)).owners).toEqual([walt.owner]);
     });
 
-    it('wakes readers when it is not transferred, because the one before goes on reading', async () => {
+    it('wakes readers when it is not transferred because its former writer keeps reading', async () => {
       const { ron, walt, wilma } = lock();
       const listener = await world.listen(ron);
       await walt.take();

@@ -3,9 +3,9 @@ import { until } from '../../support/until.js';
 import { type ContractWorld, SHORT } from '../support/contract-world.js';
 import type { Owner } from '../support/owner.js';
 
-/** At most one owner: for every type but the read lock. */
+/** A lock has at most one owner, for every type but the read lock. */
 export function describeExclusion(world: ContractWorld, type: LockType): void {
-  it('tells others the holder and the remaining time', async () => {
+  it('reports the holder and the remaining time to others', async () => {
     const [ann, stranger] = world.owners(type, 2);
     const colleague = world.owner(type, ann.key, ann.client);
     await ann.take({ leaseTime: 5_000 });
@@ -56,7 +56,10 @@ export function describeExclusion(world: ContractWorld, type: LockType): void {
   });
 }
 
-/** The least that a waiter can do: subscribe, try, and try again at each message. Leases are too long to lapse under it. */
+/**
+ * The least that a waiter can do: subscribe, try, and try again at each message. Leases are too long to lapse
+ * meanwhile.
+ */
 async function waitAndHold(world: ContractWorld, owner: Owner, log: string[]): Promise<void> {
   const listener = await world.listen(owner);
   for (let messages = 0; ; messages = listener.heard.length) {
@@ -65,7 +68,7 @@ async function waitAndHold(world: ContractWorld, owner: Owner, log: string[]): P
     await until(() => listener.heard.length > messages);
   }
   log.push(`in ${owner.owner}`);
-  await owner.inspect(); // gives others time to break in
+  await owner.inspect(); // gives others time to enter
   log.push(`out ${owner.owner}`);
   await owner.release();
 }

@@ -4,7 +4,7 @@ import { LONG, type Owner } from '../support/owner.js';
 
 const WAITING = { waiterTimeout: LONG };
 
-/** Waiters of a fair lock that leave, die or are refreshed. */
+/** What becomes of waiters of a fair lock that leave, die or are refreshed. */
 export function describeFairWaiters(world: ContractWorld): void {
   const fair = (count: number) => world.owners('fair', count);
   const queueUp = async (...waiters: Owner[]) => {
@@ -12,7 +12,7 @@ export function describeFairWaiters(world: ContractWorld): void {
   };
 
   describe('the queue of a fair lock whose waiters leave or die', () => {
-    it('goes on without a waiter that left', async () => {
+    it('continues without a waiter that left', async () => {
       const [holder, ann, bob, eve] = fair(4);
       await holder.take();
       await queueUp(ann, bob, eve);
@@ -59,7 +59,7 @@ export function describeFairWaiters(world: ContractWorld): void {
       expect(listeners.map(({ heard }) => heard.map(({ owner }) => owner))).toEqual([[ann.owner], [eve.owner]]);
     });
 
-    it('is not disturbed by an owner that leaves without having had a place', async () => {
+    it('is not disturbed by an owner that leaves without having a place', async () => {
       const [holder, ann, stranger] = fair(3);
       await stranger.removeWaiter();
       await holder.take();
@@ -70,7 +70,7 @@ export function describeFairWaiters(world: ContractWorld): void {
       expect((await holder.inspect()).queue).toEqual([ann.owner]);
     });
 
-    it('skips a dead head once its place has lapsed', async () => {
+    it('skips a dead head once its place has expired', async () => {
       const [holder, dead, bob] = fair(3);
       await holder.take();
       await dead.meet({ waiterTimeout: SHORT });
@@ -130,7 +130,7 @@ export function describeFairWaiters(world: ContractWorld): void {
       expect(await holder.client.backend.refreshWaiters([], LONG)).toEqual([]);
     });
 
-    it('appends a waiter whose place had lapsed', async () => {
+    it('appends a waiter whose place had expired', async () => {
       const [holder, ann, bob, eve] = fair(4);
       await holder.take();
       await queueUp(ann);

@@ -3,7 +3,7 @@ import { LONG, type Owner } from '../support/owner.js';
 
 const WAITING = { waiterTimeout: LONG };
 
-/** Order of arrival, over clients: what the queue of a fair lock promises. */
+/** The queue of a fair lock serves the waiters of all clients in the order of their arrival. */
 export function describeFairness(world: ContractWorld): void {
   const fair = (count: number) => world.owners('fair', count);
   const queueUp = async (...waiters: Owner[]) => {

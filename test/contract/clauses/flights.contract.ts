@@ -12,7 +12,7 @@ import { LONG } from '../support/owner.js';
 
 const MAX_SIZE = 1024 * 1024;
 
-/** More milliseconds than a clock of tokens may be ahead of the time (0.15 s when it is new). */
+/** In milliseconds: longer than the clock of tokens may be ahead of the server's clock (0.15 s when it is new). */
 const CLOCK_LEAD = 200;
 
 /** Single flights and their results. */
@@ -49,7 +49,7 @@ export function describeFlights(world: ContractWorld): void {
   };
   const land = (owner: Owner, token: number, value: string, keepFor = 0): Promise<FlightReleaseReply> =>
     flights(owner).release({ key: owner.key, owner: owner.owner, token, keepFor, value });
-  /** `runner` gets the lock, and `other` meets it. */
+  /** `runner` gets the lock, and `other` finds it busy. */
   const meetWhile = async (runner: Owner, other: Owner): Promise<FlightBusy> => {
     await start(runner);
     return meet(other);
@@ -105,7 +105,7 @@ export function describeFlights(world: ContractWorld): void {
       await start(world.owner('flight', ann.key));
     });
 
-    it('wakes those who listen when it ends', async () => {
+    it('wakes listeners when it ends', async () => {
       const [ann, bob] = owners(2);
       const token = await start(ann);
       const [flight, plain] = [await world.listen(bob), await world.listen(bob.as('reentrant'))];
@@ -116,7 +116,7 @@ export function describeFlights(world: ContractWorld): void {
   });
 
   describe('the result of a single flight', () => {
-    it('is for those who asked before it was there', async () => {
+    it('is given to callers that asked before it was there', async () => {
       const [ann, bob, cem] = owners(3, 'a name {with} braces');
       const token = await start(ann);
       const { reading: begin } = await meet(bob);
@@ -129,7 +129,7 @@ export function describeFlights(world: ContractWorld): void {
       await start(cem);
     });
 
-    it('is not for those who began to ask after it', async () => {
+    it('is not given to callers that asked after it was there', async () => {
       const [ann, bob] = owners(2);
       const token = await start(ann);
       await meet(bob);
@@ -142,7 +142,7 @@ export function describeFlights(world: ContractWorld): void {
       expect(await valueFor(bob, { begin })).toBe('2');
     });
 
-    it('is not stored where nobody waits and nobody keeps it', async () => {
+    it('is not stored if nobody waits and nobody keeps it', async () => {
       const [ann, bob] = owners(2);
       await land(ann, await start(ann), '1');
       expect(await flights(ann).inspect(ann.key)).toBeUndefined();
@@ -161,7 +161,7 @@ export function describeFlights(world: ContractWorld): void {
       expect(await valueFor(cem, { keepFor: LONG })).toBe('[1]');
     });
 
-    it('is forgotten by itself', async () => {
+    it('expires', async () => {
       const [ann, bob] = owners(2);
       await land(ann, await start(ann), '1', LAPSING);
       await world.elapse(LAPSING + CLOCK_LEAD);
@@ -202,7 +202,7 @@ export function describeFlights(world: ContractWorld): void {
       await start(bob, { begin, keepFor: LONG });
     });
 
-    it('of an earlier run is given while another run is under way, to those who keep results', async () => {
+    it('of an earlier run is given while another run is under way, to callers that keep results', async () => {
       const [ann, bob, cem] = owners(3);
       await land(ann, await start(ann), '1', LONG);
       await start(bob);
@@ -233,7 +233,7 @@ export function describeFlights(world: ContractWorld): void {
       await start(bob, { keepFor: LONG });
     });
 
-    it('while it is computed, serves those who waited and nobody else', async () => {
+    it('while it is computed, serves only callers that already waited', async () => {
       const [ann, bob, cem] = owners(3);
       const token = await start(ann);
       const { reading: early } = await meet(bob);
@@ -248,7 +248,7 @@ export function describeFlights(world: ContractWorld): void {
       await start(cem, { begin: late, keepFor: LONG });
     });
 
-    it('twice while it is computed, serves those who waited before the first time', async () => {
+    it('twice while it is computed, serves only callers that waited before the first time', async () => {
       const [ann, bob, cem] = owners(3);
       const token = await start(ann);
       const { reading: early } = await meet(bob);
@@ -260,7 +260,7 @@ export function describeFlights(world: ContractWorld): void {
       await start(cem, { begin: between, keepFor: LONG });
     });
 
-    it('is not given to who asked after that, also where the runner had to ask twice for the lock', async () => {
+    it('is not given to callers that asked later, even if the runner had to ask twice for the lock', async () => {
       const [ann, bob, cem] = owners(3);
       const { reading: early } = await meetWhile(ann, bob);
       await forget(cem);

@@ -3,7 +3,7 @@ import { until } from '../../support/until.js';
 import { type ContractWorld, SHORT } from '../support/contract-world.js';
 import { LONG, type Owner } from '../support/owner.js';
 
-/** A forced release that names the owners that it means takes the lock from nobody else. */
+/** A forced release that names owners takes the lock from nobody else. */
 export function describeForcedRelease(world: ContractWorld, type: LockType): void {
   it('is released by force from an owner that was named', async () => {
     const [ann, bob] = world.owners(type, 2);
@@ -24,7 +24,7 @@ export function describeForcedRelease(world: ContractWorld, type: LockType): voi
     expect(await ann.renew()).toBe(true);
   });
 
-  it('stays with the owner that has it when a forced release arrives that means the one before', async () => {
+  it('stays with its owner when a forced release for its predecessor arrives', async () => {
     const [ann, bob, eve] = world.owners(type, 3);
     await ann.take();
     const { owners, token } = await eve.inspect();
@@ -35,7 +35,7 @@ export function describeForcedRelease(world: ContractWorld, type: LockType): voi
     expect(await bob.renew()).toBe(true);
   });
 
-  it('stays with an owner that has acquired it anew since, as its last token shows', async () => {
+  it('stays with an owner that has acquired it again since, as its last token shows', async () => {
     const [ann, eve] = world.owners(type, 2);
     await ann.take();
     const { token } = await eve.inspect();
@@ -61,14 +61,14 @@ export function describeForcedRelease(world: ContractWorld, type: LockType): voi
   }
 }
 
-/** Readers that a forced release does not name go on reading. */
+/** Readers that a forced release does not name continue to read. */
 export function describeForcedReleaseOfReaders(world: ContractWorld): void {
   const lock = () => {
     const [rita, ron, rosa] = world.owners('read', 3);
     return { rita, ron, rosa, walt: world.owner('write', rita.key) };
   };
 
-  it('is released by force from the readers that were named alone', async () => {
+  it('is released by force only from the readers that were named', async () => {
     const { rita, ron, rosa, walt } = lock();
     for (const reader of [rita, ron, rosa]) await reader.take({ leaseTime: 5_000 });
     world.expectForced(await walt.forceRelease({ owners: [rita.owner, ron.owner] }), [rita.owner, ron.owner]);
@@ -99,7 +99,7 @@ export function describeForcedReleaseOfReaders(world: ContractWorld): void {
     await rita.take();
   });
 
-  it('notifies each client whose readers were removed by force, of its own readers alone', async () => {
+  it('notifies each client whose readers were removed by force, but only about its own readers', async () => {
     const { rita, ron, walt } = lock();
     const heard = new Map<Owner, Removal[]>([
       [rita, []],

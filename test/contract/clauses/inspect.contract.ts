@@ -2,7 +2,7 @@ import { isTransferable } from '../../../lib/backends/lock-backend.js';
 import type { ContractWorld } from '../support/contract-world.js';
 import type { Owner } from '../support/owner.js';
 
-/** What `inspect` shows of a lock, and that locks of different types under one name exclude each other. */
+/** What `inspect` shows about a lock, and that locks of different types with one name exclude each other. */
 export function describeInspection(world: ContractWorld): void {
   it('shows a free lock', async () => {
     expect(await world.owner('reentrant').inspect()).toEqual({ mode: 'free', owners: [], queue: [], token: undefined });

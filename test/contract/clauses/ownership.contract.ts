@@ -18,7 +18,7 @@ const UNUSUAL_NAMES = [
   '-1',
 ];
 
-/** What an owner may do with its own lock, and nobody else. */
+/** What only the owner of a lock may do with it. */
 export function describeOwnership(world: ContractWorld, type: LockType): void {
   it('is acquired by the first to ask, for the leaseTime of the request', async () => {
     const [ann] = world.owners(type, 1);
@@ -93,7 +93,7 @@ export function describeOwnership(world: ContractWorld, type: LockType): void {
     const [ann, bob] = world.owners(type, 2);
     await ann.take({ leaseTime: LAPSING });
     await world.elapse(LAPSING);
-    await until(async () => (await bob.inspect()).mode === 'free'); // a database may end one session a moment before another
+    await until(async () => (await bob.inspect()).mode === 'free'); // a database may end one session slightly earlier than another
     expect(await ann.renew()).toBe(false);
     expect(await ann.release()).toMatchObject({ released: false });
     await bob.take();
@@ -179,7 +179,7 @@ function describeTransfer(world: ContractWorld, type: TransferableType): void {
     expect(await ann.remaining()).toBeGreaterThan(5_000);
   });
 
-  it('is there after a transfer that was sent twice', async () => {
+  it('is still held after a transfer that was sent twice', async () => {
     const [ann, bob] = world.owners(type, 2);
     await ann.take();
     const first = await ann.transferTo(bob);

@@ -78,7 +78,7 @@ export function describeReadWrite(world: ContractWorld): void {
     it.each([
       ['R R W', SHORT, 3 * SHORT],
       ['R R W, the longer lease first', 3 * SHORT, SHORT],
-    ])('gives each reader a lease of its own: %s', async (_case, first, second) => {
+    ])('gives each reader a separate lease: %s', async (_case, first, second) => {
       const { rita, ron, walt } = lock();
       await rita.take({ leaseTime: first });
       await ron.take({ leaseTime: second });
@@ -91,7 +91,7 @@ export function describeReadWrite(world: ContractWorld): void {
       expect(await late.renew()).toBe(false);
     });
 
-    it('gives each reader a lease of its own: W R R', async () => {
+    it('gives each reader a separate lease: W R R', async () => {
       const { rita, ron, walt, wilma } = lock();
       await walt.take({ leaseTime: SHORT });
       await rita.takeInTime({ leaseTime: SHORT });

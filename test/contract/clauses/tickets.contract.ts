@@ -6,7 +6,7 @@ export function describeTickets(world: ContractWorld): void {
   const takeTicket = (client: number, key: string, holder: string) =>
     world.clients[client].backend.takeTicket?.(key, holder);
 
-  describe('the tickets of waiters that were woken in vain', () => {
+  describe('the tickets of waiters that were woken but found the lock busy', () => {
     if (world.capabilities.numbers === false) {
       it('are not given', () => {
         for (const { backend } of world.clients) expect(backend.takeTicket).toBeUndefined();

@@ -2,14 +2,14 @@ import { isTransferable, type LockType } from '../../../lib/backends/lock-backen
 import { type ContractWorld, LAPSING } from '../support/contract-world.js';
 import type { Owner } from '../support/owner.js';
 
-/** The clock of tokens, in µs, leads the wall clock by no more than this. */
+/** The most that the clock of tokens may be ahead of the wall clock, in µs. */
 const MAX_LEAD = 100_000;
 
-/** For what two clocks of one machine may differ by, in µs. */
+/** How much two clocks of one machine may differ, in µs. */
 const TOLERANCE = 50_000;
 
 export function describeTokens(world: ContractWorld, type: LockType): void {
-  /** The acquisition after that of `owner`: a transfer, for types that have one. */
+  /** The acquisition after the one of `owner`: a transfer, for types that have transfers. */
   const next = async (owner: Owner, successor: Owner, reserve = 0) => {
     if (isTransferable(type)) return (await owner.transferTo(successor, 60_000, reserve))!;
     await owner.release();
@@ -41,7 +41,7 @@ export function describeTokens(world: ContractWorld, type: LockType): void {
     expect(tokens).toStrictlyGrow();
   });
 
-  it('gives tokens that follow the wall clock, so that they go on growing after a loss of all data', async () => {
+  it('gives tokens that follow the wall clock, so that they continue to grow after a loss of all data', async () => {
     const [ann] = world.owners(type, 1);
     const before = Date.now() * 1_000;
     expect((await ann.take()).token).toBeGreaterThanOrEqual(before - TOLERANCE);
@@ -50,7 +50,7 @@ export function describeTokens(world: ContractWorld, type: LockType): void {
   it('gives tokens above one that was raised', async () => {
     const [ann, bob, eve] = world.heirs(type, 3);
     const { token } = await ann.take();
-    const raised = token + 20_000; // little enough to be reached soon: the clock is that of other locks too
+    const raised = token + 20_000; // little enough to be reached soon, because other locks use the same clock
     await bob.raiseToken(raised);
     await bob.raiseToken(token);
     const second = await next(ann, bob);
@@ -74,7 +74,10 @@ export function describeTokens(world: ContractWorld, type: LockType): void {
 
   if (world.capabilities.reserves === false) return;
 
-  /** A clock that was not there starts ahead of the time, and reserves nothing until that has come. */
+  /**
+   * A new clock of tokens starts ahead of the wall clock, and no tokens are reserved until the wall clock has caught
+   * up.
+   */
   const reachClock = async ([ann]: readonly Owner[]) => {
     await ann.take();
     await ann.release();

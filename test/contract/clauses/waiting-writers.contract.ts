@@ -4,7 +4,7 @@ import { LONG } from '../support/owner.js';
 const STAND_BACK = { pastWaitingWriters: false };
 const WAITING = { waiterTimeout: LONG };
 
-/** Writers that are registered as waiting, and readers that let them go first. */
+/** Writers that are registered as waiting, and readers that give way to them. */
 export function describeWaitingWriters(world: ContractWorld): void {
   const lock = () => {
     const key = world.key();
@@ -14,7 +14,7 @@ export function describeWaitingWriters(world: ContractWorld): void {
   };
 
   describe('a registered waiting writer', () => {
-    it('goes before new readers', async () => {
+    it('is served before new readers', async () => {
       const { rita, ron, walt } = lock();
       await rita.take();
       await walt.meet(WAITING);

@@ -2,7 +2,7 @@ import type { WaitBackend } from '../../../lib/backends/wait-backend.js';
 import { type ContractWorld, LAPSING } from '../support/contract-world.js';
 import { LONG } from '../support/owner.js';
 
-/** Where callers that hold locks write down what they wait for. */
+/** The journal in which callers that hold locks record what they wait for. */
 export function describeWaits(world: ContractWorld): void {
   const waits = (client = 0) => world.clients[client].backend.waits as WaitBackend;
   const owner = () => world.owner('reentrant').owner;
@@ -45,7 +45,7 @@ export function describeWaits(world: ContractWorld): void {
       expect(await read(ann, bob)).toEqual([{}, { w1: 'twice' }]);
     });
 
-    it('are dated by a clock that goes on', async () => {
+    it('are dated by a clock that advances', async () => {
       const before = (await waits().clockOffset(owner())) + performance.now();
       await world.elapse(LAPSING);
       const after = (await waits(1).clockOffset(owner())) + performance.now();
@@ -67,7 +67,7 @@ export function describeWaits(world: ContractWorld): void {
       },
     );
 
-    it('are all its readers, less those whose lease has ended', async () => {
+    it('are all its readers, except those whose lease has ended', async () => {
       if (!world.has('read')) return;
       const [ann, bob, cem] = world.owners('read', 3);
       await ann.take();
@@ -80,7 +80,7 @@ export function describeWaits(world: ContractWorld): void {
       expect([...(await waits().holders(ann.key))].sort()).toEqual([ann, cem].map((reader) => reader.owner).sort());
     });
 
-    it('are a writer that reads, too, once', async () => {
+    it('include a writer that also reads only once', async () => {
       if (!world.has('read', 'write')) return;
       const [ann] = world.owners('write', 1);
       await ann.take();

@@ -3,7 +3,10 @@ import { until } from '../../support/until.js';
 import type { ContractWorld } from '../support/contract-world.js';
 import type { Owner } from '../support/owner.js';
 
-/** Which subscribers are notified of a release. A waiter of a fair lock is registered, or it would not be notified. */
+/**
+ * Which subscribers are notified of a release. A waiter of a fair lock has to be registered, because only registered
+ * waiters are notified.
+ */
 export function describeWakeUps(world: ContractWorld, type: LockType): void {
   const queue = async (waiter: Owner) => {
     if (type === 'fair') await waiter.meet({ waiterTimeout: 60_000 });
@@ -90,7 +93,7 @@ export function describeWakeUps(world: ContractWorld, type: LockType): void {
     await queue(bob);
     await ann.release();
     await listener.hears(type === 'fair' ? 1 : 2);
-    world.expectMessages(listener, type === 'fair' ? 1 : 2); // of a fair lock, only those with a waiter
+    world.expectMessages(listener, type === 'fair' ? 1 : 2); // for a fair lock, only the message to the head of the queue
   });
 
   it('wakes the waiters of one lock and of no other', async () => {

@@ -7,10 +7,13 @@ import { Owner } from './owner.js';
 /** Long enough for a slow machine to do something within it, short enough to wait for its end. */
 export const SHORT = 700;
 
-/** For a lease or a waiter that only has to expire. A quorum gives each of its nodes half of that to answer. */
+/**
+ * In milliseconds, for a lease or a waiter that only has to expire. A quorum gives each of its nodes half of that to
+ * answer.
+ */
 export const LAPSING = 500;
 
-/** What a suite works with: three clients of one store, keys that nobody used before, owners and listeners. */
+/** What a suite works with: three clients of one store, unused keys, owners and listeners. */
 export class ContractWorld {
   clients: Client[] = [];
   private fixture!: Fixture;
@@ -64,12 +67,12 @@ export class ContractWorld {
     return `lock:${name}:${++this.count}`;
   }
 
-  /** Owners of one lock, each of another client as far as they go. */
+  /** Owners of one lock, each of a different client as long as there are enough clients. */
   owners(type: HeldType, count: number, key = this.key()): Owner[] {
     return Array.from({ length: count }, (_, n) => this.owner(type, key, this.clients[n % this.clients.length]));
   }
 
-  /** Owners of one lock that can give back what was transferred to them. */
+  /** Owners of one lock that can release what was transferred to them. */
   heirs(type: LockType, count: number): Owner[] {
     const key = this.key();
     if (this.capabilities.sharesOwners !== false) return this.owners(type, count, key);
@@ -80,7 +83,7 @@ export class ContractWorld {
     return new Owner(client, key, type, `${client.id}:${++this.count}`);
   }
 
-  /** Listens as this owner's process would, from the moment this settles. */
+  /** Subscribes as this owner's process would. Messages are received from the moment this settles. */
   async listen({ client, key, type }: Owner): Promise<Listener> {
     const listener = new Listener(client, key, type);
     this.listeners.push(listener);
@@ -88,19 +91,19 @@ export class ContractWorld {
     return listener;
   }
 
-  /** The listener has heard so many messages by now, and no others. */
+  /** Expects that the listener has received exactly this many messages by now. */
   expectMessages({ heard }: Listener, count: number): void {
     if (this.capabilities.nodesLag) expect(heard.length).toBeGreaterThanOrEqual(count);
     else expect(heard).toHaveLength(count);
   }
 
-  /** These owners were released by force, and no others. */
+  /** Expects that exactly these owners were released by force. */
   expectForced(owners: readonly string[], expected: readonly string[]): void {
     if (this.capabilities.nodesLag) expect(owners).toEqual(expect.arrayContaining([...expected]));
     else expect([...owners].sort()).toEqual([...expected].sort());
   }
 
-  /** Settles when so many milliseconds have passed on the backend's own clock. */
+  /** Settles when this many milliseconds have passed on the backend's own clock. */
   async elapse(time: number): Promise<void> {
     const clock = this.owner('reentrant');
     await clock.take({ leaseTime: time });

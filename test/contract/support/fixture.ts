@@ -1,6 +1,6 @@
 import type { LockBackend, LockType } from '../../../lib/backends/lock-backend.js';
 
-/** One backend as a process of its own would have it. */
+/** A backend of its own, as another process would have it. */
 export interface Client {
   readonly backend: LockBackend;
   /** The `<clientId>` of its owners. */
@@ -14,7 +14,7 @@ export interface Fixture {
   stop(): Promise<void>;
 }
 
-/** Where topologies really differ. Everything else is the contract. */
+/** The few points in which topologies differ. Everything else is the contract. */
 export interface Capabilities {
   /** Default: all. */
   readonly types?: readonly LockType[];
@@ -31,13 +31,16 @@ export interface Capabilities {
   /** Whether `takeTicket` is supported. Default true. */
   readonly numbers?: boolean;
   /**
-   * Whether one slow node of several may add something: a message about a release that was reported already, or an owner that it got to
-   * know after it was released by force on the others. Default false.
+   * Whether one slow node of several may add something: a second message about the same release, or an owner that it
+   * received only after the forced release on the other nodes. Default false.
    */
   readonly nodesLag?: boolean;
   /** Whether releases are published, for waiters to listen for. Default true. */
   readonly publishes?: boolean;
-  /** Whether any client can release what another one was transferred. Default true; false: a lock belongs to a session of its client. */
+  /**
+   * Whether any client can release what was transferred to another one. Default true; false if a lock belongs to a
+   * session of its client.
+   */
   readonly sharesOwners?: boolean;
   /** Whether a holder is known from the moment it holds the lock. Default true. */
   readonly knowsHolders?: boolean;

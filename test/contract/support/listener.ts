@@ -2,7 +2,7 @@ import type { HeldType, Wake } from '../../../lib/backends/lock-backend.js';
 import { until } from '../../support/until.js';
 import type { Client } from './fixture.js';
 
-/** A subscription that counts what it hears. */
+/** A subscription that counts what it receives. */
 export class Listener {
   /** Messages only, without resyncs. */
   readonly heard: Extract<Wake, { kind: 'message' }>[] = [];

@@ -18,7 +18,7 @@ export const LONG = NEVER;
 
 export type AcquireOptions = Partial<Omit<AcquireRequest, keyof OwnerRef>>;
 
-/** One owner of one lock, and what it asks its backend. */
+/** One owner of one lock, with the requests that it sends to its backend. */
 export class Owner implements OwnerRef {
   constructor(
     readonly client: Client,
@@ -46,21 +46,21 @@ export class Owner implements OwnerRef {
     return reply;
   }
 
-  /** Asks for a lock that must be busy. */
+  /** Tries to acquire a lock that must be busy. */
   async meet(options?: AcquireOptions): Promise<Busy> {
     const reply = await this.acquire(options);
     if (reply.acquired) throw new Error(`${this.type} lock ${this.key} is not busy`);
     return reply;
   }
 
-  /** Acquires without messages, by asking again when a busy reply says so. Returns how often it asked. */
+  /** Acquires without messages, by trying again whenever a busy reply says so. Returns the number of attempts. */
   async takeInTime(options?: AcquireOptions): Promise<number> {
     for (let looks = 1; ; looks++) {
       const reply = await this.acquire(options);
       if (reply.acquired) return looks;
       if (looks === 50)
         throw new Error(`${this.type} lock ${this.key}: still busy, to be asked again in ${reply.remaining} ms`);
-      // A quorum that not all nodes have answered may report the lease of a node that is behind.
+      // As long as not all nodes have answered, a quorum may report the lease of a node that lags behind.
       await sleep(Math.min(reply.remaining, 5_000));
     }
   }
@@ -109,7 +109,7 @@ export class Owner implements OwnerRef {
     return new Owner(this.client, this.key, type, this.owner);
   }
 
-  /** Milliseconds that are left of its lease; undefined when it does not hold the lock. */
+  /** The milliseconds that remain of its lease; undefined if it does not hold the lock. */
   async remaining(): Promise<number | undefined> {
     return (await this.inspect()).owners.find(({ owner }) => owner === this.owner)?.remaining;
   }

@@ -8,7 +8,10 @@ import { redisFixture } from './redis-fixture.js';
 
 const SCRIPTS = 'lib/backends/redis/scripts';
 
-/** What a contract may leave undeclared: scripts that look at the leases of other readers, whose names only the lock's hash tells. */
+/**
+ * The exceptions of a contract: scripts that read the leases of other readers, whose keys are known only from the
+ * lock's hash.
+ */
 interface Expected {
   /** The folders of all scripts that the contract runs. */
   readonly folders: readonly string[];
@@ -16,8 +19,8 @@ interface Expected {
 }
 
 /**
- * A server for a contract, and which keys its scripts use. Dragonfly and some managed servers refuse a script that uses a key which it was
- * not given in KEYS.
+ * A server for a contract, which records the keys that scripts use. Dragonfly and some managed servers refuse a script
+ * that uses a key which is not in KEYS.
  *
  *     const watched = new WatchedServer();
  *     describeLockBackend('RedisBackend, one server', watched.open);
@@ -40,7 +43,7 @@ export class WatchedServer {
     });
   };
 
-  /** To be called after the contract: its tests judge what the contract did. */
+  /** Must be called after the contract, because its tests check what the contract did. */
   describeKeys({ folders, scriptsThatReadLeases }: Expected): void {
     describe('the scripts that the contract ran', () => {
       it('were all of their kind', () => {

@@ -1,4 +1,4 @@
-// Statements as they stand in a method of the reader's, which has a LockService.
+// Statements from a method of the reader's class, which has a LockService.
 import { Injectable } from '@nestjs/common';
 import { currentLease, LockBusyError, LockService } from 'nestjs-redis-lock';
 

@@ -1,4 +1,4 @@
-// Expressions of a module's imports.
+// Expressions from the imports of a module.
 import { Redis } from 'ioredis';
 import { RedisLockModule } from 'nestjs-redis-lock';
 import { createClient } from 'redis';

@@ -1,4 +1,4 @@
-// Methods and constructors as they stand in a service of the reader's.
+// Methods and constructors from a service of the reader.
 import { Injectable } from '@nestjs/common';
 import { Cron } from '@nestjs/schedule';
 import {

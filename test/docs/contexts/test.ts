@@ -1,4 +1,4 @@
-// Statements as they stand in a test of the reader's.
+// Statements from a test of the reader.
 import { expect, jest } from '@jest/globals';
 import { Injectable, Module } from '@nestjs/common';
 import { Test } from '@nestjs/testing';

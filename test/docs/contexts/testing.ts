@@ -1,4 +1,4 @@
-// Statements of a test of the reader's.
+// Statements from a test of the reader.
 import { jest } from '@jest/globals';
 import { Injectable, Module } from '@nestjs/common';
 import { Test } from '@nestjs/testing';

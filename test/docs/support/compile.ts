@@ -4,7 +4,10 @@ import { join } from 'node:path';
 import { ROOT } from './markdown.js';
 import type { BlockModule } from './typescript-blocks.js';
 
-/** Where blocks become files: not committed. It lies in the repository, so that they import what its packages do. */
+/**
+ * The folder into which blocks are written as files; it is not committed. It is inside the repository, so that imports
+ * of packages work.
+ */
 export const BLOCKS = join(ROOT, 'test/docs/blocks');
 
 /** Blocks are compiled as strictly as the library, but a reader's example may leave a variable unused. */
@@ -17,7 +20,7 @@ export async function writeBlocks(blocks: readonly BlockModule[], folder: string
   for (const { file, source } of blocks) await writeFile(join(folder, file), source);
 }
 
-/** What the compiler says about each block, by its place in the page; empty when all is well. */
+/** What the compiler says about each block, by its place in the page; empty if there are no errors. */
 export async function compile(blocks: readonly BlockModule[], folder: string): Promise<readonly string[]> {
   const output = await tsc(folder);
   const errors = output.split('\n').filter((line) => line.trim() !== '');

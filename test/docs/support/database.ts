@@ -26,5 +26,5 @@ export class Database {
   }
 }
 
-/** The one that blocks use; a test creates their table in it. */
+/** The database that blocks use. A test creates their table in it. */
 export const database = new Database();

@@ -6,7 +6,7 @@ export const ROOT = fileURLToPath(new URL('../../..', import.meta.url));
 
 /** A fenced block of a page. */
 export interface CodeBlock {
-  /** `docs/cron-jobs.md:12`, as editors and compilers show a place. */
+  /** `docs/cron-jobs.md:12`, in the form in which editors and compilers show a place. */
   readonly place: string;
   readonly language: string;
   readonly code: string;
@@ -15,7 +15,7 @@ export interface CodeBlock {
 }
 
 export interface Page {
-  /** From the root of the repository: `docs/cron-jobs.md`. */
+  /** The path from the root of the repository: `docs/cron-jobs.md`. */
   readonly path: string;
   readonly text: string;
   readonly blocks: readonly CodeBlock[];
@@ -32,7 +32,7 @@ export function readPages(folder = ROOT): readonly Page[] {
     .map((path) => parsePage(path, readFileSync(join(folder, path), 'utf8')));
 }
 
-/** @throws Error when a fence is not closed, or a directive does not stand right above a block */
+/** @throws Error if a fence is not closed, or a directive is not directly above a block */
 export function parsePage(path: string, text: string): Page {
   const blocks: CodeBlock[] = [];
   const lines = text.split('\n');
@@ -66,7 +66,7 @@ function parseDirectives(text: string): ReadonlyMap<string, string> {
   );
 }
 
-/** Everything of a page outside of its blocks and code spans. */
+/** The text of a page without its blocks and code spans. */
 export function proseOf({ text }: Pick<Page, 'text'>): string {
   return text.replace(/^ *(`{3,})[\s\S]*?^ *\1\s*$/gm, '').replace(/`[^`\n]+`/g, '``');
 }

@@ -3,7 +3,7 @@ import { join } from 'node:path';
 import { parseSync } from '@swc/core';
 import { ROOT } from './markdown.js';
 
-/** A text that the library logs or throws; `…` stands for what is filled in. */
+/** A text that the library logs or throws, with `…` for each inserted value. */
 export interface Message {
   readonly file: string;
   readonly text: string;
@@ -14,12 +14,15 @@ interface Node {
   readonly [key: string]: unknown;
 }
 
-/** Errors with a message for operators. Those of the configuration say themselves what to do. */
+/** The errors with a message for operators. Errors about the configuration say what to do themselves. */
 const ERRORS = /^(Lock(?!Configuration)\w*Error|BackendError)$/;
 /** `logger.warn(…)`, and `lose(held, why)`, whose last argument becomes part of a message. */
 const METHODS = ['warn', 'error', 'lose'];
 
-/** All messages in lib/ that an operator can see: those of lib/testing are for tests. Those with fewer than eight letters of their own only put other messages together. */
+/**
+ * All messages in lib/ that an operator can see, which excludes those of lib/testing. Messages with fewer than eight
+ * letters of their own are left out, because they only combine other messages.
+ */
 export function readMessages(folder = join(ROOT, 'lib')): readonly Message[] {
   return readdirSync(folder, { recursive: true })
     .map(String)
@@ -28,7 +31,7 @@ export function readMessages(folder = join(ROOT, 'lib')): readonly Message[] {
     .filter(({ text }) => text.replace(/[^a-z]/gi, '').length >= 8);
 }
 
-/** The pieces of text of which messages are made: string literals, and what is between the `${…}` of template literals. */
+/** The pieces of text that make up messages: string literals, and the text between the `${…}` of template literals. */
 export function readPieces(folder = join(ROOT, 'lib')): ReadonlySet<string> {
   const pieces = new Set<string>();
   for (const file of readdirSync(folder, { recursive: true }).map(String)) {
@@ -61,7 +64,7 @@ function parse(source: string): Node {
   return parseSync(source, { syntax: 'typescript', decorators: true, target: 'es2022' }) as unknown as Node;
 }
 
-/** The literal texts that an expression can be; none when it is not made of literals. */
+/** The literal texts that an expression can evaluate to; none if it contains no literals. */
 function textsIn(node: Node | undefined, constants: ReadonlyMap<string, readonly string[]>): readonly string[] {
   switch (node?.type) {
     case 'StringLiteral':
@@ -70,7 +73,7 @@ function textsIn(node: Node | undefined, constants: ReadonlyMap<string, readonly
       return [(node.quasis as { cooked: string }[]).map(({ cooked }) => cooked).join('…')];
     case 'Identifier':
       return constants.get(String(node.value)) ?? [];
-    // A table of texts, and an entry of it.
+    // An entry of a table of texts.
     case 'ObjectExpression':
       return (node.properties as { value?: Node }[]).flatMap(({ value }) => textsIn(value, constants));
     case 'MemberExpression':

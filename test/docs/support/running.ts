@@ -2,7 +2,7 @@ import type { ModuleMetadata, Type } from '@nestjs/common';
 import { Test, type TestingModule } from '@nestjs/testing';
 import { LockService, RedisLockModule } from 'nestjs-redis-lock';
 
-/** What the `run` of a block is given: the application that its exported classes make up, and its locks. */
+/** The arguments of a block's `run`: the application that consists of its exported classes, and its locks. */
 export interface Running {
   readonly app: TestingModule;
   readonly locks: LockService;
@@ -10,7 +10,7 @@ export interface Running {
 
 type Exports = Readonly<Record<string, unknown>>;
 
-/** Starts the exported modules, controllers and providers of a block on the Redis server of `url`. */
+/** Starts the exported modules, controllers and providers of a block with the Redis server of `url`. */
 export async function startBlock(exports: Exports, url: string): Promise<Running> {
   const classes = Object.values(exports).filter((value): value is Type => /^class\b/.test(String(value)));
   const has = (key: string) => classes.filter((type) => Reflect.hasMetadata(key, type));

@@ -2,7 +2,7 @@ import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { type CodeBlock, type Page, ROOT } from './markdown.js';
 
-/** Where a context has the code of the block. */
+/** The marker in a context that the code of the block replaces. */
 const MARKER = '/* the block */';
 const IMPORT = /^import [^;]*?from '[^']+';\n/gm;
 
@@ -12,7 +12,7 @@ export interface BlockModule {
   /** `cron-jobs-12.ts` */
   readonly file: string;
   readonly source: string;
-  /** The module exports `run`: a test runs it against a real redis-server. */
+  /** Whether the module exports `run`, which a test runs against a real redis-server. */
   readonly runs: boolean;
 }
 
@@ -24,8 +24,9 @@ export function typescriptBlocks(pages: readonly Page[]): readonly BlockModule[]
 }
 
 /**
- * A block without a directive is a module as it stands. `in service` puts it where test/docs/contexts/service.ts has its marker, the
- * block's own imports first. `run <expression>` makes it a test: the expression may use what the module declares, `app` and `locks`.
+ * A block without a directive is a complete module. `in service` puts it in place of the marker in
+ * test/docs/contexts/service.ts, after the block's own imports. `run <expression>` makes it a test: the expression may
+ * use what the module declares, `app` and `locks`.
  */
 export function toModule({ place, code, directives }: CodeBlock): BlockModule {
   const [path, line] = place.split(':');
@@ -58,7 +59,7 @@ function namesIn(imports: string): ReadonlySet<string> {
   return new Set(imports.match(/\w+/g));
 }
 
-/** The context, without what the block imports itself. */
+/** The context, without the imports that the block has itself. */
 function without(source: string, names: ReadonlySet<string>): string {
   return source.replace(/^import (type )?\{([^}]*)\} from ('[^']+');\n/gm, (_, type = '', list: string, from) => {
     const left = list

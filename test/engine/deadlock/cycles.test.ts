@@ -4,7 +4,10 @@ import { findCycle, WaitReader } from '../../../lib/engine/deadlock/find-cycle.j
 import type { JournalRecord } from '../../../lib/engine/deadlock/journal-record.js';
 import { VirtualRuntime } from '../../support/runtime/virtual-runtime.js';
 
-/** Waits as processes write them: wait `n` began at second n, is held by owner `n`, and waits for other owners. */
+/**
+ * Waits as processes write them. The caller of wait `n` began to wait at second n, holds by owner `n`, and waits for
+ * other owners.
+ */
 class Waits {
   readonly runtime = new VirtualRuntime();
   readonly backend = new InProcessWaits(
@@ -26,7 +29,7 @@ class Waits {
     return this.backend.write([{ holder: `${n}`, waiting: new Map(), ended: [`wait:${n}`] }], 2_000);
   }
 
-  /** The owners of the circle that is found from wait `n`. */
+  /** The owners of the cycle that is found from wait `n`. */
   async from(n: number, holders: readonly number[]): Promise<readonly string[] | undefined> {
     return (await this.find(n, holders))?.map(({ holder }) => holder);
   }
@@ -40,7 +43,7 @@ class Waits {
   }
 }
 
-describe('a circle of waits', () => {
+describe('a cycle of waits', () => {
   it.each([1, 2, 3, 16])('of %d is found from the one that began last, and from no other one', async (count) => {
     const waits = new Waits();
     const next = (n: number) => [(n + 1) % count];
@@ -56,7 +59,7 @@ describe('a circle of waits', () => {
     expect(await waits.from(16, [0])).toBeUndefined();
   });
 
-  it('is found among waits that lead nowhere, or in circles elsewhere', async () => {
+  it('is found among waits that lead nowhere, or into other cycles', async () => {
     const waits = new Waits();
     await waits.write(0, [1, 2]);
     await waits.write(1, [0]);
@@ -66,7 +69,7 @@ describe('a circle of waits', () => {
     expect(await waits.from(9, [0, 7])).toEqual(['0', '2', '9']);
   });
 
-  it('is none where a wait of the same owner waits for somebody else', async () => {
+  it('does not exist if another wait of the same owner waits for somebody else', async () => {
     const waits = new Waits();
     await waits.write(0, [5]);
     await waits.write(0, [6], 'wait:of a branch');
@@ -82,7 +85,7 @@ describe('a circle of waits', () => {
       await waits.write(1, [0]);
     });
 
-    /** What becomes of it, when this happens 100 ms later. */
+    /** Whether the cycle is confirmed if this happens 100 ms later. */
     async function judged(then: () => Promise<void>, over = () => false): Promise<boolean> {
       const cycle = (await waits.find(1, [0])) ?? [];
       expect(cycle).toHaveLength(2);

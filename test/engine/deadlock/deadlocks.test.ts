@@ -18,7 +18,7 @@ class Caller {
     private readonly stage: Stage,
   ) {}
 
-  /** Acquires `first`, waits for `go`, acquires `second` inside of it, and gives 'done' or the error. */
+  /** Acquires `first`, waits for `go`, acquires `second` inside of it, and returns 'done' or the error. */
   async nest(
     first: string,
     go: Promise<void>,
@@ -41,7 +41,10 @@ class Caller {
   }
 }
 
-/** Lets `callers` ask for the second lock one after the other, in their order, each when all hold their first. */
+/**
+ * Lets `callers` ask for the second lock in their order, one after the other, as soon as all of them hold their first
+ * one.
+ */
 async function ring(
   stage: Stage,
   services: LockService[],
@@ -56,7 +59,7 @@ async function ring(
   await Promise.all(callers.map(({ holds }) => holds.promise));
   for (const gate of gates) {
     gate.open();
-    await stage.sleep(stage.apart); // the order in which their waits begin
+    await stage.sleep(stage.apart); // so that their waits begin in this order
   }
   return [callers, await Promise.all(results)];
 }
@@ -64,7 +67,7 @@ async function ring(
 describe.each(STORES)('deadlocks, in %s', (store) => {
   const stage = openStage(store);
   const { sleep, apart } = stage;
-  /** A test in the time of the stage. */
+  /** A test whose time is that of the stage. */
   const play = (name: string, scenario: () => Promise<void>) => it(name, () => stage.play(scenario));
 
   it.each([2, 3, 5])('of %d processes end with one error, for the one that began to wait last', (count) =>
@@ -118,7 +121,7 @@ describe.each(STORES)('deadlocks, in %s', (store) => {
   play('of which one wait ends on its own cost nobody else its lock', async () => {
     const [one, two] = await stage.services(2);
     const { now } = stage;
-    /** The first caller gives up after `waitTime`, and works on for a while with what it holds. */
+    /** The first caller gives up after `waitTime`, and keeps what it holds for a while. */
     const pair = async (waitTime: number) => {
       const [a, b] = [`gives up:${waitTime}`, `waits on:${waitTime}`];
       const [first, second] = [latch(), latch()];
@@ -142,7 +145,7 @@ describe.each(STORES)('deadlocks, in %s', (store) => {
       await giving;
       return { waitTime, result: result === 'done' ? result : result.name, late: result !== 'done' && after >= 0 };
     };
-    // The last one is found, however slow the machine is.
+    // The last one is found even on a slow machine.
     const times = [...Array.from({ length: 60 }, (_, n) => apart + 1_200 + n * 20), 30_000];
     const results = await Promise.all(times.map(pair));
     expect(results.filter(({ late }) => late)).toEqual([]);

@@ -10,7 +10,7 @@ import { until } from '../../support/until.js';
 const WAITS = 'nestjs_redis_lock_waits*';
 const silent = { warn: () => {}, error: () => {} };
 
-/** Two services, each of which holds a lock and asks for that of the other one: the second a moment later. */
+/** Two services, each of which holds a lock and asks for the lock of the other one. The second asks slightly later. */
 function deadlock(one: LockService, two: LockService): Promise<PromiseSettledResult<void>[]> {
   const [first, second] = [latch(), latch()];
   return Promise.allSettled([
@@ -112,7 +112,7 @@ describe('the detection of deadlocks on Redis', () => {
     expect(second).not.toBe(first);
   });
 
-  it('continues after Redis has stood still', async () => {
+  it('continues after Redis was paused', async () => {
     const [one, two] = open(2, { commandTimeout: 1_000 });
     const results = deadlock(one, two);
     await sleep(1_200);
@@ -122,7 +122,7 @@ describe('the detection of deadlocks on Redis', () => {
     expect(await results).toMatchObject(ONE_REFUSED);
   });
 
-  it('is said to fail where a right is missing, and harms nothing', async () => {
+  it('is reported to fail if a permission is missing, and harms nothing', async () => {
     const keys = ['~lock:*', '~redisson_lock_*', '~nestjs_redis_lock_clock', '~nestjs_redis_lock_client*'];
     const rules = ['on', '>secret', ...keys, '&*', '+@all'];
     await redis.client().call('ACL', 'SETUSER', 'short', 'reset', ...rules);
@@ -136,10 +136,10 @@ describe('the detection of deadlocks on Redis', () => {
     await sleep(800);
     await held.release();
     expect(await nested).toBe('done');
-    expect(warnings).toEqual([expect.stringMatching(/^Deadlocks are not found: .*NOPERM/)]);
+    expect(warnings).toEqual([expect.stringMatching(/^Deadlocks cannot be detected: .*NOPERM/)]);
   });
 
-  it('is said to fail, once, while Redis has no memory left, and again when that has ended and comes back', async () => {
+  it('is reported to fail once while Redis is out of memory, and once more if that happens again later', async () => {
     const warnings: string[] = [];
     const logger = { warn: (message: string) => void warnings.push(message), error: () => {} };
     const [one] = open(1, { logger });
@@ -156,7 +156,7 @@ describe('the detection of deadlocks on Redis', () => {
       for (const times of [1, 2]) {
         await admin.config('SET', 'maxmemory', '1');
         await until(() => warnings.length === times);
-        await sleep(1_500); // several beats
+        await sleep(1_500); // several heartbeats
         await admin.config('SET', 'maxmemory', '0');
         await until(async () => (await admin.keys(WAITS)).length > 0);
         await sleep(2_000); // an old wait is followed once a second
@@ -166,7 +166,7 @@ describe('the detection of deadlocks on Redis', () => {
     }
     await held.release();
     expect(await nested).toBe('done');
-    expect(warnings).toEqual(Array(2).fill(expect.stringMatching(/^Deadlocks are not found: .*OOM/)));
+    expect(warnings).toEqual(Array(2).fill(expect.stringMatching(/^Deadlocks cannot be detected: .*OOM/)));
   });
 
   it('reads what others have written with care', async () => {
@@ -194,7 +194,7 @@ describe('the detection of deadlocks on Redis', () => {
     }
   });
 
-  it('ends the wait of exactly one of many callers that stand in each other’s way', async () => {
+  it('ends the wait of exactly one of many callers that wait for each other', async () => {
     const [one, two] = open(2);
     const late = Array.from({ length: 20 }, (_, i) =>
       sleep(300).then(() => one.withLock(`late:${i}`, () => one.withLock('A', async () => 'late' as const))),

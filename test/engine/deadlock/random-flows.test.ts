@@ -1,4 +1,7 @@
-/** Random nested acquisitions, with a wait-for graph of the test's own. test/chaos/deadlocks.test.ts has more of them. */
+/**
+ * Random nested acquisitions, checked against a wait-for graph that the test keeps itself. test/chaos/deadlocks.test.ts
+ * has more of them.
+ */
 import { fuzzMemory } from '../../support/deadlocks/fuzz-memory.js';
 import { fuzzProcesses } from '../../support/deadlocks/fuzz-processes.js';
 import { type RedisServer, startRedis } from '../../support/servers/redis-server.js';

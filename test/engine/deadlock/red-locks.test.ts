@@ -9,7 +9,7 @@ describe.each(STORES)('a red lock inside of a scope, in %s', (store) => {
   const { sleep, apart } = stage;
   const play = (name: string, scenario: () => Promise<void>) => it(name, () => stage.play(scenario));
 
-  /** Holds `name`, and asks inside of it for what the red lock's caller holds. */
+  /** Holds `name`, and inside of it asks for the lock that the caller of the red lock holds. */
   const peer = async (locks: LockService, name: string, waitTime: number, go: Promise<void>, holds: () => void) => {
     try {
       return await locks.withLock(name, async () => {

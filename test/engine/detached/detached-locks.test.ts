@@ -43,7 +43,7 @@ describe.each(STORES)('a detached lock in %s', (store) => {
       const adopted = await bob.adopt(ticket);
       expect(adopted).toMatchObject({ name: 'order', held: true });
       expect(adopted.owner).toContain(bob.engine.context.clientId);
-      // The lock had a token of its own in between.
+      // The lock had another token in between.
       expect(adopted.fencingToken).toBeGreaterThan(before + 1);
       await expect(ann.acquire('order', { type, waitTime: 0 })).rejects.toBeInstanceOf(LockBusyError);
       await adopted.release();
@@ -132,12 +132,12 @@ describe.each(STORES)('a detached lock in %s', (store) => {
     expect(owner).toMatchObject({ detached: true, mine: false });
     expect(owner.owner).toMatch(new RegExp(`^${ann.engine.context.clientId}:t-[0-9a-f]{40}$`));
     const busy = bob.acquire('order', { waitTime: 0 });
-    await expect(busy).rejects.toThrow(/\(detached, and waits to be adopted\)/);
+    await expect(busy).rejects.toThrow(/\(detached, waiting to be adopted\)/);
     expect(await bob.forceRelease('order', { owners: [owner.owner] })).toBe(true);
     expect(await bob.isLocked('order')).toBe(false);
   });
 
-  it('says so in events: detached by the one, acquired by the other', async () => {
+  it('is reported by events: detached in one process, acquired in the other', async () => {
     const [ann, bob] = await world.services(2);
     const detached: LockEvents['detached'][] = [];
     const acquired: LockEvents['acquired'][] = [];
@@ -234,7 +234,7 @@ describe.each(STORES)('a detached lock in %s', (store) => {
         expect(lost).toMatchObject([{ name: 'order', owner: lease.owner }]);
         ann.backend.heal();
         await lease.release();
-        // Not for as long as the ticket would have kept it.
+        // The lock is free sooner than the ticket would have expired.
         await (await woken(bob.locks.acquire('order'))).release();
         forget();
       }
@@ -468,9 +468,10 @@ function encoded(parts: readonly string[]): string {
 }
 
 /**
- * Detaches a lock, and then sends what its former holder may still have had under way, at each step.
+ * Detaches and adopts a lock. After each step, it sends the commands that the former holder may still have had under
+ * way.
  *
- * @returns the damage
+ * @returns what these commands changed
  */
 async function harmByLateCommands(
   ann: Awaited<ReturnType<ReturnType<typeof openWorld>['service']>>,

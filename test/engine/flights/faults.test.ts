@@ -4,7 +4,7 @@ import { openWorld } from '../../support/lock-world.js';
 import { until } from '../../support/until.js';
 import { answerLost, type Disturbance } from '../../support/watched/watched-backend.js';
 
-/** The first so many commands are executed, and their answers lost. */
+/** Executes the first `count` commands and loses their answers. */
 const firstAnswersLost = (count: number): Disturbance => {
   let left = count;
   return (execute, request) => (left-- > 0 ? answerLost(execute, request) : execute());
@@ -125,7 +125,7 @@ describe('answers that get lost', () => {
 describe('the race of a version made by hand', () => {
   const world = openWorld('Redis');
 
-  /** As it is often written: the lock is released by `withLock`, and then the result is stored. */
+  /** The usual handwritten version: `withLock` releases the lock, and then the result is stored. */
   async function byHand(
     locks: LockService,
     store: Map<string, number>,
@@ -165,7 +165,7 @@ describe('the race of a version made by hand', () => {
       const body = async () => ++runs;
       const name = `round:${round}`;
       const first = ann.locks.singleFlight(name, { keepFor: '1m' }, body);
-      // The first moment in which it is free again.
+      // The first moment at which it is free again.
       await until(async () => runs === 1 && !(await bob.locks.isLocked(name)));
       expect(await bob.locks.singleFlight(name, { keepFor: '1m' }, body)).toBe(1);
       expect(await first).toBe(1);

@@ -9,7 +9,7 @@ import {
 import { nothingIsLeft, openWorld, STORES } from '../../support/lock-world.js';
 import { until } from '../../support/until.js';
 
-/** A body that counts its runs and ends when it is told. */
+/** A body that counts its runs and ends when the test lets it end. */
 function slow<T>(result: T) {
   let runs = 0;
   let end!: () => void;

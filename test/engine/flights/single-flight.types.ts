@@ -21,7 +21,7 @@ export async function flightTypes(locks: LockService): Promise<void> {
   await locks.singleFlight('a', { keepFor: '1m' }, async () => new Map<string, string>());
   // @ts-expect-error nor is undefined inside
   await locks.singleFlight('a', async (): Promise<{ a: string | undefined }> => ({ a: undefined }));
-  // @ts-expect-error a single flight is a type of its own
+  // @ts-expect-error the options of a single flight do not include `type`
   await locks.singleFlight('a', { type: 'fair' }, async () => 1);
   void [price, list, nothing, date];
 }

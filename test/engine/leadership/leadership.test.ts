@@ -9,15 +9,15 @@ import { until } from '../../support/until.js';
 
 /** Longer than any pause between two elections. */
 const PAUSE = 31_000;
-/** More elections and refusals than there are with pauses. */
+/** More elections and refusals than there can be if there are pauses. */
 const MOST = 2_000;
 
-/** A process that leads until its signal aborts, and what happened to it. */
+/** A process that leads until its signal aborts, with a log of what happened. */
 class Watched {
   readonly log: string[] = [];
   readonly leases: Lease[] = [];
   readonly leadership: Leadership;
-  /** The body goes on after its signal. */
+  /** Whether the body continues to run after its signal has aborted. */
   stubborn = false;
   private end: (() => void) | undefined;
   private fail: ((error: Error) => void) | undefined;
@@ -54,7 +54,7 @@ class Watched {
   }
 }
 
-describe('one of several processes leads', () => {
+describe('one of several processes is the leader', () => {
   const world = openVirtualWorld();
 
   const crowd = async (count: number) => {
@@ -64,7 +64,7 @@ describe('one of several processes leads', () => {
   type Member = Awaited<ReturnType<typeof crowd>>[number];
   const leaders = (members: readonly Member[]) => members.filter(({ watched }) => watched.leadership.isLeader);
 
-  it('until it stops; then another one does, and so on', async () => {
+  it('until it stops; then another one is, and so on', async () => {
     const members = await crowd(3);
     const { runtime } = members[0];
     await runtime.advance(1_000);
@@ -124,7 +124,7 @@ describe('one of several processes leads', () => {
     expect(logger.errors).toEqual([]);
   });
 
-  it('gives the lock up when its body throws or returns, and stands again after a pause', async () => {
+  it('gives the lock up when its body throws or returns, and stands for election again after a pause', async () => {
     const { locks, runtime, logger } = await world.process();
     const watched = new Watched(locks);
     const standBy = await world.process();
@@ -132,7 +132,7 @@ describe('one of several processes leads', () => {
     watched.throws('no disk');
     await runtime.advance(100);
     expect(watched.log).toEqual(['elected', 'revoked']);
-    expect(logger.errors).toEqual(["The leader of 'cleaner' failed, and gives the lock up: no disk"]);
+    expect(logger.errors).toEqual(["The leader of 'cleaner' failed, and gives up the lock: no disk"]);
     const other = new Watched(standBy.locks);
     await runtime.advance(100);
     expect(other.leadership.isLeader).toBe(true);
@@ -149,7 +149,7 @@ describe('one of several processes leads', () => {
     let elections = 0;
     locks.lead('cleaner', {
       async onElected({ signal }) {
-        // Without a pause there would be no end to it, and virtual time would stand still.
+        // Without a pause this would never end, and virtual time would not advance.
         if (++elections > MOST) return new Promise((end) => signal.addEventListener('abort', end));
         throw new Error('no disk');
       },
@@ -175,7 +175,7 @@ describe('one of several processes leads', () => {
     backend.disturb(away('denied'), 'acquire');
     const watched = new Watched(locks);
     await runtime.advance(10_000);
-    expect(logger.errors[0]).toMatch(/could not stand for election, and tries again: .*denied/);
+    expect(logger.errors[0]).toMatch(/could not stand for election, and will try again: .*denied/);
     backend.disturb(away('unavailable'), 'acquire');
     await runtime.advance(600_000);
     expect(watched.log).toEqual([]);
@@ -190,7 +190,7 @@ describe('one of several processes leads', () => {
     expect(watched.leadership.isLeader).toBe(true);
   });
 
-  it('does not stand again, and is warned of, while its body ignores the signal', async () => {
+  it('does not stand for election again while its body ignores the signal, and a warning says so', async () => {
     const { locks, runtime, logger } = await world.process();
     const watched = new Watched(locks);
     watched.stubborn = true;
@@ -210,7 +210,7 @@ describe('one of several processes leads', () => {
     expect(watched.log.slice(2)).toEqual(['revoked', 'elected']);
   });
 
-  it('leaves the lock to lapse when its body ignores stop()', async () => {
+  it('lets the lock lapse when its body ignores stop()', async () => {
     const { locks, runtime, logger } = await world.process({ shutdownTimeout: ms(2_000) });
     const watched = new Watched(locks);
     watched.stubborn = true;

@@ -3,10 +3,10 @@ import { startProcess } from '../../support/processes/start-process.js';
 import { type RedisServer, startRedis } from '../../support/servers/redis-server.js';
 import { until } from '../../support/until.js';
 
-/** A slow machine may take longer in a round, but not in all of them. */
+/** On a slow machine, one round may take longer, but not all of them. */
 const ROUNDS = 2;
 const LEASE = 2_000;
-/** For the timers of a busy machine, in milliseconds. */
+/** How late the timers of a busy machine may be, in milliseconds. */
 const TOLERANCE = 1_500;
 
 describe('the leader of several processes', () => {
@@ -47,7 +47,7 @@ describe('the leader of several processes', () => {
     }
   }
 
-  /** Ends the leader again and again. Gives how long it took each time until another process led. */
+  /** Ends the leader again and again. Returns how long it took each time until another process was the leader. */
   async function takeovers(lease: number, signal: 'SIGTERM' | 'SIGKILL'): Promise<number[]> {
     const standing = [await Member.start(lease), await Member.start(lease)];
     const times: number[] = [];

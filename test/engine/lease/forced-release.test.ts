@@ -57,7 +57,7 @@ describe.each(STORES)('a lock in %s that is released by force', (store) => {
     await nothingIsLeft(taking);
   });
 
-  it('is not given to the next waiter while the answer to a transfer is under way', async () => {
+  it('is not passed to the next waiter while the answer to a transfer is under way', async () => {
     const passing = await world.process();
     for (let passes = 0, round = 0; passes < 20; round++) {
       const name = `order:${round}`;
@@ -67,7 +67,7 @@ describe.each(STORES)('a lock in %s that is released by force', (store) => {
       const waiting = passing.locks.acquire(name, { leaseTime: '20s' });
       const released = first.release();
       if (passing.backend.count('transfer') === passes) {
-        // This machine was too slow: what was held for so long leaves the process instead.
+        // This machine was too slow: a lock that was held for so long is released, not handed off.
         await released;
         await (await waiting).release();
         continue;
@@ -180,7 +180,7 @@ describe('a lock that a process on the same Redis releases by force', () => {
 
   it('is lost in the process that holds it, long before its renewal', async () => {
     const { locks } = await world.process();
-    const { child, line } = await startProcess('loss-teller.ts', world.redis.url, world.keyPrefix, 'order');
+    const { child, line } = await startProcess('loss-reporter.ts', world.redis.url, world.keyPrefix, 'order');
     try {
       let told = '';
       child.stdout!.on('data', (text) => {

@@ -6,7 +6,7 @@ import { refused, type WatchedBackend } from '../../support/watched/watched-back
 describe('a lock with holdAtLeast', () => {
   const world = openVirtualWorld();
   const options = { holdAtLeast: ms(5_000) };
-  /** Without the look at what is held when the process starts to listen for forced releases. */
+  /** Without the reads of what is held when the process subscribes to forced releases. */
   const commandsOf = ({ commands }: WatchedBackend) => commands.filter((command) => command !== 'inspect');
   const sleep = (time: number) => new Promise<void>((resolve) => void world.runtime.timer(time, resolve));
 
@@ -136,7 +136,7 @@ describe('a lock with holdAtLeast', () => {
     expect(await runtime.until(body)).toBeInstanceOf(LockLostError);
   });
 
-  it('is held for its whole lease when that cannot be shortened, and says so', async () => {
+  it('is held for its whole lease if that cannot be shortened, and a warning says so', async () => {
     const { locks, backend, runtime, logger } = await world.process();
     backend.disturb(refused, 'renew');
     expect(await locks.holdWhile(await locks.acquire('cron'), () => 42, options)).toBe(42);
@@ -147,7 +147,7 @@ describe('a lock with holdAtLeast', () => {
     expect(await locks.isLocked('cron')).toBe(false);
   });
 
-  it('reports that its lease had ended when the body was done', async () => {
+  it('reports that its lease had ended before the body had', async () => {
     const { locks, runtime } = await world.process();
     const lease = await locks.acquire('order', { leaseTime: 400 });
     const done = locks.holdWhile(
@@ -160,7 +160,7 @@ describe('a lock with holdAtLeast', () => {
     expect(await errorOf(done)).toBeInstanceOf(LockLostError);
   });
 
-  it('reports that somebody has freed it just before the body was done', async () => {
+  it('reports that somebody freed it just before the body had ended', async () => {
     const { locks, runtime } = await world.process();
     const other = await world.process();
     const lease = await locks.acquire('order');

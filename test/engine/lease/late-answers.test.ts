@@ -7,7 +7,7 @@ const LEASE = { leaseTime: '30s' } as const;
 describe('a lease whose answer came ten seconds late', () => {
   const world = openVirtualWorld();
 
-  /** The first so many answers come late. */
+  /** Delays the first `count` answers. */
   const late = ({ runtime }: VirtualProcess, count = Number.POSITIVE_INFINITY): Disturbance => {
     let answers = 0;
     return async (execute) => {

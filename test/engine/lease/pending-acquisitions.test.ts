@@ -123,7 +123,7 @@ describe('an acquisition that is under way', () => {
         expect(backend.count('transfer')).toBeGreaterThan(10);
       },
     ],
-  ])('is forgotten when it has failed: %s', async (_, fail) => {
+  ])('is forgotten when it fails: %s', async (_, fail) => {
     const process = await world.process({ outageTimeout: FOREVER });
     const begun = watchAttempts();
     await fail(process);

@@ -8,7 +8,7 @@ import { answerAfter, answerLost, type Disturbance } from '../../support/watched
 
 const BACKGROUND = { release: 'background' } as const;
 
-/** The release arrives late. */
+/** Delays the release. */
 const late: Disturbance = async (execute) => {
   await sleep(50);
   return execute();
@@ -243,7 +243,7 @@ describe('a caller that asks before a release was sent', () => {
   it('gets the lock without another command, again and again', async () => {
     const { locks } = await warm(BACKGROUND);
     const tokens: number[] = [];
-    await sleep(300); // the clock of the tokens starts ahead of the time
+    await sleep(300); // the clock of the tokens starts ahead of the wall clock
     const commands = await scripts(async () => {
       for (let i = 0; i < 200; i++) await locks.withLock('order', ({ fencingToken }) => void tokens.push(fencingToken));
       await locks.isLocked('order');
@@ -260,7 +260,7 @@ describe('a caller that asks before a release was sent', () => {
     locks.on('handoff', (event) => handoffs.push(event));
     const commands = await scripts(async () => {
       const first = await locks.acquire('order');
-      const released = first.release(); // at once: the process may keep the lock for 20 ms
+      const released = first.release(); // at once, because the process may keep the lock for 20 ms
       const second = await locks.acquire('order');
       await released;
       expect(second.fencingToken).toBeGreaterThan(first.fencingToken);
@@ -282,7 +282,7 @@ describe('a caller that asks before a release was sent', () => {
     for (let i = 0; i < 5; i++) await locks.withLock(`order:${i}`, () => {});
     expect(reserves).toEqual([0, 0, 0, 0, 0]);
     reserves.length = 0;
-    // A pause of this process between two calls begins the count anew.
+    // A pause of this process between two calls restarts the count.
     for (let i = 0; i < 100 && !reserves.includes(64); i++) await locks.withLock('order', () => {});
     expect(reserves.slice(0, 2)).toEqual([0, 0]);
     expect(reserves.at(-1)).toBe(64);

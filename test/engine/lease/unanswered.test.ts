@@ -13,26 +13,26 @@ import { errorOf, latch } from '../../support/section.js';
 import { SpentOwners } from '../../support/watched/spent-owners.js';
 import { answerAfter, answerLost, type Disturbance, refused } from '../../support/watched/watched-backend.js';
 
-/** Longer than all that a test waits for, but the end of a lease. */
+/** Longer than everything that a test waits for, apart from the end of a lease. */
 const LEASE = { leaseTime: '30s' } as const;
 
-/** One of the places from which the backend is asked for a lock. */
+/** One of the places in the code that request a lock from the backend. */
 interface Way {
   readonly what: string;
   readonly names: readonly string[];
-  /** Of a rival that wants the first of the locks. */
+  /** The options of a rival that wants the first of the locks. */
   readonly rival: LockType;
-  /** Nobody else can have the lock meanwhile: the process keeps it by another lease. */
+  /** Whether the process keeps the lock by another lease, so that nobody else can have it meanwhile. */
   readonly keepsOthersOut?: boolean;
-  /** The request replaces an owner that has the lock. */
+  /** Whether the request replaces an owner that has the lock. */
   readonly replacesOwner?: boolean;
-  /** Gets ready to ask. */
+  /** Prepares the request. */
   open(process: VirtualProcess): Promise<Asker>;
 }
 
 interface Asker {
   ask(options?: LockOptions): Promise<MultiLease>;
-  /** Gives back what it needed in order to ask. */
+  /** Releases what the preparation acquired. */
   end(): Promise<unknown>;
 }
 
@@ -91,15 +91,17 @@ const ALONE = (['reentrant', 'fenced', 'fair', 'read', 'write'] as const).map(al
 const OPEN_TO_OTHERS: readonly Way[] = [...ALONE, ...SEVERAL, ...PASSED_ON];
 const WAYS: readonly Way[] = [...OPEN_TO_OTHERS, DOWNGRADE];
 
-/** What a process asked its backend for, and what it gave back, since the first of its answers was disturbed. */
+/** What a process requested from its backend, and what it released, since the first of its answers was disturbed. */
 interface Traffic {
   readonly taking: readonly string[];
   readonly givenBack: readonly string[];
-  /** Ids that were sent in an acquisition after they were given back: a late copy of the release would free it. */
+  /**
+   * The owner ids that were sent in an acquisition after their release: a late copy of the release would free the lock.
+   */
   readonly reused: readonly string[];
 }
 
-/** The first request for a lock is answered as `first` lets it be; later ones are answered as usual. */
+/** `first` decides how the first request for a lock is answered; later ones are answered as usual. */
 function disturbFirst({ backend }: VirtualProcess, first: Disturbance): Traffic {
   const traffic = { taking: [] as string[], givenBack: [] as string[], reused: [] as string[] };
   const spent = new SpentOwners((_, id) => traffic.reused.push(id));
@@ -129,7 +131,7 @@ function ownersIn(request: unknown): readonly Pick<OwnerRef, 'key' | 'owner'>[] 
   return [{ key, owner: to ?? owner }];
 }
 
-/** One lagging node of a quorum passes a lock on for itself, after the others have done so. */
+/** One slow node of a quorum passes a lock on by itself, after the others have done so. */
 async function executeCopy(
   { replacesOwner }: Way,
   { backend }: VirtualProcess,
@@ -144,7 +146,7 @@ async function executeCopy(
   }
 }
 
-describe('an acquisition that is not answered as it should be', () => {
+describe('an acquisition whose answer is lost, late or wrong', () => {
   const world = openVirtualWorld();
 
   const open = async (way: Way) => {
@@ -152,7 +154,7 @@ describe('an acquisition that is not answered as it should be', () => {
     return { process, other, runtime: process.runtime, asker: await way.open(process) };
   };
 
-  /** The locks are free a moment after the caller has given all of them back. */
+  /** Expects that the locks are free soon after the caller has released all of them. */
   const isFree = async (way: Way, { locks }: VirtualProcess) => {
     for (const name of way.names) expect(await locks.isLocked(name)).toBe(false);
   };
@@ -211,7 +213,7 @@ describe('an acquisition that is not answered as it should be', () => {
       await lease.release();
       await runtime.advance(1_000);
       await isFree(way, other);
-      // What has been granted, and what it was asked from.
+      // What was granted, and from which request.
       const asked = way.keepsOthersOut || way.replacesOwner ? 1 : 0;
       expect(traffic.givenBack).toHaveLength(way.names.length + asked);
       expect(traffic.reused).toEqual([]);
@@ -262,11 +264,11 @@ describe('an acquisition that is not answered as it should be', () => {
     });
 
     describe('leaves nothing behind when a copy of it is executed later,', () => {
-      /** When the copy is executed, and until when it can be. */
+      /** When the copy is executed, and until when it could be. */
       const COPY = 1_500;
       const VALID = 2_000;
 
-      /** A request of which a copy is executed later: what is answered at once is up to the test. */
+      /** A request of which a copy is executed later. The test decides what is answered at once. */
       const withCopy =
         (other: VirtualProcess, answer: (execute: () => Promise<AcquireReply>, validUntil: number) => unknown) =>
         async (execute: () => Promise<AcquireReply>, request: unknown) => {
@@ -300,12 +302,12 @@ describe('an acquisition that is not answered as it should be', () => {
       });
 
       it.each(ANSWERS)('%s', async (what, answer) => {
-        // A transfer is not answered so.
+        // A transfer never gets this answer.
         if (way.what.includes('passed on') && what.includes('busy')) return;
         const { process, other, runtime, asker } = await open(way);
         const traffic = disturbFirst(process, withCopy(other, answer));
         const asked = asker.ask();
-        // Of a lock that its own process writes, it means that the write lock is lost.
+        // For a lock that the same process has for writing, it means that the write lock is lost.
         if (way.keepsOthersOut && what.includes('busy')) await runtime.until(errorOf(asked));
         else await (await runtime.until(asked, 1_000)).release();
         await asker.end();
@@ -373,7 +375,7 @@ describe('an acquisition that is not answered as it should be', () => {
   });
 
   describe.each<LockType>(['fair', 'write'])('of a %s lock that waits in the backend', (type) => {
-    /** Nobody stands before a caller that comes now. */
+    /** Expects that nobody is in the queue before a caller that arrives now. */
     const isPassable = async (rival: MultiLease) => {
       await rival.release();
       const { locks } = await world.process();
@@ -406,9 +408,9 @@ describe('an acquisition that is not answered as it should be', () => {
   });
 
   describe.each(ALONE.map((way) => [way.what, way] as const))('of %s', (_, way) => {
-    it('goes on as another owner when it got no answer, and is released by force before it is tried again', async () => {
+    it('continues as another owner when it got no answer, and is released by force before it is tried again', async () => {
       const { process, other, runtime, asker } = await open(way);
-      // Nothing that is given back arrives, so that the backend still has it.
+      // No release arrives, so the backend still has the locks.
       process.backend.disturb(refused, 'release');
       let executed: string | undefined;
       process.backend.disturb(async (execute, request) => {

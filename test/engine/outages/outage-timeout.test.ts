@@ -8,13 +8,13 @@ const FAILING = ['acquire', 'acquireAll', 'release', 'renew', 'transfer', 'refre
 describe('while the backend does not answer', () => {
   const world = openVirtualWorld();
 
-  /** The backend goes away, for everything. */
+  /** Makes the backend unreachable for all commands. */
   function goAway({ backend }: VirtualProcess): void {
     backend.disturb(refused, ...FAILING);
     backend.synchronizerRequests.disturb(refused, 'takePermits', 'takeLeasedPermits', 'getCount');
   }
 
-  /** When a call fails with LockUnavailableError. */
+  /** Settles with the time at which a call fails with LockUnavailableError. */
   async function refusedAt({ runtime }: VirtualProcess, call: Promise<unknown>): Promise<number> {
     expect(await errorOf(call)).toBeInstanceOf(LockUnavailableError);
     return runtime.monotonic();
@@ -47,7 +47,7 @@ describe('while the backend does not answer', () => {
     expect(leftovers(process)).toEqual(NOTHING);
   });
 
-  it('refuses those who rest, because it asks for a sign of life', async () => {
+  it('refuses callers that pause between attempts too, because it sends a PING', async () => {
     const [process, other] = [await world.process(), await world.process()];
     const { locks, runtime } = process;
     const holder = await other.locks.acquire('order');
@@ -74,7 +74,7 @@ describe('while the backend does not answer', () => {
     expect(backend.count('ping')).toBe(before);
   });
 
-  it('counts from the call where that came later than the outage', async () => {
+  it('counts from the call if that came later than the outage', async () => {
     const process = await world.process();
     const { locks, runtime } = process;
     goAway(process);
@@ -133,12 +133,12 @@ describe('while the backend does not answer', () => {
     await (await runtime.until(waiting)).release();
   });
 
-  it('says unavailable where a waitTime ends, also behind a local waiter, of several names, and of a lock that is held', async () => {
+  it('fails with LockUnavailableError when a waitTime ends, also behind a local waiter, of several names, and of a lock that is held', async () => {
     const process = await world.process();
     const { locks, runtime } = process;
     const held = await locks.acquire('held', { leaseTime: '60s' });
     goAway(process);
-    const calls = [errorOf(locks.acquire('x'))]; // stands in the queue of x
+    const calls = [errorOf(locks.acquire('x'))]; // waits in the queue of x
     await runtime.advance(2_000);
     for (const names of ['x', ['a', 'x'], 'held', ['a', 'held']])
       for (const waitTime of [0, 500]) calls.push(errorOf(locks.acquire(names, { waitTime })));
@@ -149,7 +149,7 @@ describe('while the backend does not answer', () => {
     await held.release().catch(() => {});
   });
 
-  it('gives several names behind a local waiter unavailable, and not busy: nobody holds any of them', async () => {
+  it('fails with LockUnavailableError, not LockBusyError, for several names behind a local waiter: nobody holds any of them', async () => {
     const process = await world.process();
     goAway(process);
     const first = errorOf(process.locks.acquire('x', { waitTime: 6_000 }));

@@ -7,7 +7,7 @@ import { answerLost, type Disturbance, refused } from '../../support/watched/wat
 
 const silent: Disturbance = () => new Promise(() => {});
 
-/** What a command time-out of two seconds makes of a backend that stands still. */
+/** The error of a backend that hangs, with a command timeout of two seconds. */
 const timingOut =
   (runtime: { timer(delay: number, callback: () => void): unknown }): Disturbance =>
   () =>
@@ -33,7 +33,7 @@ describe('when the backend gives no answer', () => {
         const waiting = locks.acquire('order');
         await runtime.advance(60_000);
         expect(errors).toEqual([expect.any(LockUnavailableError)]);
-        // Not a loop without pause, and no pause of more than a second.
+        // It neither loops without a pause, nor pauses for more than a second.
         expect(backend.count('acquire')).toBeGreaterThan(55);
         expect(backend.count('acquire')).toBeLessThan(200);
         backend.heal();
@@ -219,7 +219,7 @@ describe('when the backend gives no answer', () => {
       const process = await world.process();
       const { locks, backend, runtime } = process;
       const other = await world.process();
-      // A waiter that slept: this process listens to the lock.
+      // After a waiter has slept, this process is subscribed to the lock.
       const holder = await other.locks.acquire('order');
       const first = locks.acquire('order');
       const second = locks.acquire('order');
@@ -251,7 +251,7 @@ describe('when the backend gives no answer', () => {
       await holder.release();
       const lease = await runtime.until(first);
       await runtime.advance(30);
-      // The release is never executed: the lock lapses, and no message comes.
+      // The release is never executed, so the lock lapses, and no message arrives.
       backend.disturb(refused, 'release');
       await lease.release();
       const between = await runtime.until(theirs, 60_000);
@@ -289,7 +289,7 @@ describe('when the backend gives no answer', () => {
       await lease.release();
     });
 
-    it('tries again when it is confirmed at last', async () => {
+    it('tries again when it is finally confirmed', async () => {
       const { locks, backend, runtime } = await world.process();
       const other = await world.process();
       const confirmed = latch();
@@ -305,7 +305,7 @@ describe('when the backend gives no answer', () => {
       await (await waiting).release();
     });
 
-    it('does not mistake the first message that it hears for an own one that it missed', async () => {
+    it('does not mistake the first message that it receives for one of its own that it missed', async () => {
       const { locks, backend, runtime } = await world.process();
       const other = await world.process();
       const confirmed = latch();

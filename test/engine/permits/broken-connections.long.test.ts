@@ -4,7 +4,7 @@ import { Room } from '../../support/room.js';
 
 const PERMITS = 3;
 
-/** Of each caller, while a connection breaks every 15 ms. */
+/** The rounds of each caller, while a connection breaks every 15 ms. */
 const ROUNDS = 6;
 
 describe('contention in Redis while its connections break', () => {

@@ -7,7 +7,7 @@ import { until } from '../../support/until.js';
 
 const PERMITS = 3;
 
-/** On a slow machine, a wait of a few milliseconds is over before Redis has answered. */
+/** On a slow machine, a wait of a few milliseconds ends before Redis has answered. */
 function unlessUnanswered(error: Error): false {
   if (error instanceof LockUnavailableError) return false;
   throw error;

@@ -7,7 +7,7 @@ import { until } from '../../support/until.js';
 import { answerLost, type Disturbance, refused } from '../../support/watched/watched-backend.js';
 import type { SynchronizerCommand } from '../../support/watched/watched-synchronizers.js';
 
-/** What is called while answers get lost, and the state that must result. */
+/** A call during which answers get lost, and the state that must result. */
 const SCENES: readonly {
   readonly what: string;
   prepare?(locks: LockService): Promise<unknown>;
@@ -73,7 +73,7 @@ const SCENES: readonly {
 ];
 const ids = new WeakMap<LockService, string>();
 
-/** The first so many commands are executed and their answers lost. */
+/** Executes the first `count` commands and loses their answers. */
 const firstAnswersLost = (count: number): Disturbance => {
   let left = count;
   return (execute, request) => (left-- > 0 ? answerLost(execute, request) : execute());

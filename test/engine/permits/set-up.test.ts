@@ -14,7 +14,7 @@ const KINDS = ['getSemaphore', 'getPermitExpirableSemaphore'] as const;
 describe.each(STORES)('a semaphore that nobody has set up, in %s', (store) => {
   const world = openWorld(store);
 
-  it.each(KINDS)('is warned of once for each name, not at each call: %s', async (kind) => {
+  it.each(KINDS)('is reported by one warning for each name, not at each call: %s', async (kind) => {
     const { locks, logger } = await world.process();
     for (let n = 0; n < 3; n++) expect(await locks[kind]('mail').tryAcquire()).toBeFalsy();
     expect(await locks[kind]('sms').tryAcquire()).toBeFalsy();
@@ -29,7 +29,7 @@ describe.each(STORES)('a semaphore that nobody has set up, in %s', (store) => {
     );
   });
 
-  it('is warned of when callers wait for it; they are served when somebody sets it up', async () => {
+  it('is reported by a warning when callers wait for it; they are served when somebody sets it up', async () => {
     const [waiting, other] = await world.processes(2);
     const acquired = waiting.locks.getSemaphore('mail').acquire();
     await asleep(waiting.locks);
@@ -47,7 +47,7 @@ describe.each(STORES)('a semaphore that nobody has set up, in %s', (store) => {
   });
 });
 
-/** Without the engine, whose log leaves lines out when there are many. */
+/** Without the engine, which leaves lines out of its log when there are many. */
 it('the warning about a semaphore is remembered among a thousand others at most, so that names take no more memory', () => {
   const warnings: string[] = [];
   const logger = { warn: (warning: string) => warnings.push(warning) };

@@ -8,14 +8,14 @@ const PROGRAM = path('../../package/programs/exclusion.mjs');
 const LOADER = path('../../support/jest/typescript-loader.mjs');
 const LIBRARY = new URL('../../../lib/core.ts', import.meta.url).href;
 
-/** In a process each: the first of them is its first use of the library. */
+/** Each list runs in its own process, in which its first entry is the first use of the library. */
 const WAYS = [['lock', 'tryLock', 'multiLock'], ['helper'], ['withLock', 'run']];
 const ONE_AT_A_TIME = { most: 1, served: 6, locked: false };
 
 /**
- * Callers that Node.js starts in one another's flow: a lock that marks its caller's flow lets them in together (see DESIGN, section 3).
- * The program is a plain process, because the first use of the library in a process is one of the cases; to run it on other versions of
- * Node.js, see there.
+ * Callers that Node.js starts in the async context of another caller. A lock that marked the context of its caller
+ * would let them in together (see DESIGN, section 3). The program is a plain process, because the first use of the
+ * library in a process is one of the cases; to run it on other versions of Node.js, see there.
  */
 describe('two callers are never inside at once, and everybody is served', () => {
   let redis: RedisServer;

@@ -4,7 +4,10 @@ import { openVirtualWorld, type VirtualProcess } from '../../support/lock-world.
 describe('a waiter for a fair lock', () => {
   const world = openVirtualWorld();
 
-  /** No message reaches this process; the returned function tells its listeners what a subscriber that comes back does. */
+  /**
+   * Lets no message reach this process. The returned function notifies its listeners as a subscriber does that has
+   * connected again.
+   */
   function deafen({ backend }: VirtualProcess): () => void {
     const listeners: ((wake: Wake) => void)[] = [];
     const subscribe: LockBackend['subscribe'] = backend.subscribe.bind(backend);

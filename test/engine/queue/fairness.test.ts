@@ -13,7 +13,10 @@ function jain(shares: readonly number[]): number {
 describe.each(STORES)('fairness among processes, on %s', (store) => {
   const world = openWorld(store);
 
-  /** A busy machine only makes a round worse: one fair round of three is enough, each twice as long as the one before. */
+  /**
+   * A busy machine can only make a round less fair. So one fair round of three is enough, each twice as long as the one
+   * before.
+   */
   const fairRound = async <T>(isFair: (round: T) => boolean, run: (time: number) => Promise<T>): Promise<T> => {
     for (const time of [1_000, 2_000]) {
       const round = await run(time);
@@ -73,13 +76,13 @@ describe.each(STORES)('fairness among processes, on %s', (store) => {
     expect(commandsPerBody).toBeLessThan(6);
   });
 
-  /** Wakes seven processes at once, and counts what they ask until each of them was served. */
+  /** Wakes seven processes at once, and counts their attempts until each of them was served. */
   const wakeSeven = async () => {
     const [first, ...others] = await world.processes(8);
     const held = await first.locks.acquire('order');
     const served = others.map(async ({ locks }) => {
       const lease = await locks.acquire('order');
-      await sleep(20); // long enough for the others to draw their tickets, also on a slow machine
+      await sleep(20); // long enough for the others to take their tickets, also on a slow machine
       await lease.release();
     });
     await until(() => others.every(({ backend }) => backend.count('acquire') === 2 && backend.underWay === 0));
@@ -93,10 +96,10 @@ describe.each(STORES)('fairness among processes, on %s', (store) => {
 
   it('lets processes that were woken but found the lock busy come one by one', async () => {
     const rounds = [await wakeSeven(), await wakeSeven(), await wakeSeven()];
-    // A slow machine only ever adds attempts: the best round counts.
+    // A slow machine can only add attempts, so the best round counts.
     const [best] = rounds.sort((one, other) => one.attempts - other.attempts);
-    // All come at once at first, then one a turn, and the next one may check once whether that turn was taken. Without tickets
-    // all come each time: 28 attempts in every round.
+    // At first all try at once. Then one process tries per turn, and the next one may check once whether that turn was
+    // used. Without tickets, all of them try each time: 28 attempts in every round.
     expect(best.attempts).toBeLessThan(24);
     expect(best.tickets).toBeGreaterThan(4);
   });

@@ -20,7 +20,7 @@ describe('hand-off', () => {
   /** A lease that others of the same process wait for, with tokens reserved for them. */
   const wanted = async (count: number, options: LockOptions = {}, process?: VirtualProcess) => {
     const { locks, backend, runtime } = process ?? (await world.process());
-    // The first of them is served alone; the next acquisition reckons with those behind it.
+    // The first of them is served alone; the next acquisition counts those behind it.
     const before = await locks.acquire('order', options);
     const leases = Array.from({ length: count + 1 }, () => locks.acquire('order', options));
     await runtime.advance(200); // longer than the first one may be handed on, and until the clock of the tokens is no longer ahead
@@ -29,7 +29,10 @@ describe('hand-off', () => {
     return { locks, backend, runtime, first, waiters: leases.slice(1) };
   };
 
-  /** The clock of the tokens starts ahead of the time, and reserves nothing until that has come. */
+  /**
+   * The clock of the tokens starts ahead of the wall clock, and no tokens are reserved until the wall clock has caught
+   * up.
+   */
   const reachClock = async ({ locks, runtime }: VirtualProcess) => {
     await (await locks.acquire('another')).release();
     await runtime.advance(200);
@@ -88,7 +91,7 @@ describe('hand-off', () => {
     backend.disturb(refused, 'renew');
     await before.release();
     const first = await runtime.until(leases[0]);
-    // All else that a hand-off needs is there: tokens, and a tenure that has just begun.
+    // Everything else that a hand-off needs is there: tokens, and a budget that is unused.
     expect(replies.map(({ reserved }) => reserved)).toEqual([64]);
     await first.release();
     const next = await leases[1];
@@ -140,7 +143,7 @@ describe('hand-off', () => {
     expect(tokens.every((token, i) => i === 0 || token > tokens[i - 1])).toBe(true);
   });
 
-  it('leaves the holder of a released lease no say', async () => {
+  it('is not affected by whoever held the lease before', async () => {
     const { first, waiters, backend } = await wanted(1);
     await first.release();
     const next = await waiters[0];
@@ -217,7 +220,7 @@ describe('hand-off', () => {
       const all = [...bodies(0.05, 2_000), ...bodies(4, 80)];
       await before.release();
       await runtime.until(Promise.all(all));
-      // 64 take 3.2 ms, so the 20 ms take 400 of them; later, they take five.
+      // 64 bodies take 3.2 ms, so 400 of them fit into the 20 ms; later, only five do.
       expect([...new Set(reserves)]).toEqual([0, 64, 512, 256, 128, 32, 16, 8, 4]);
       expect(reserves.slice(-4, -1)).toEqual([4, 4, 4]);
     });
@@ -334,7 +337,7 @@ describe('hand-off', () => {
     });
   });
 
-  it('passes on nothing that was released by force while the event loop had its turn', async () => {
+  it('passes on nothing that was released by force while it yielded to the event loop', async () => {
     const process = await world.process();
     const { locks, runtime } = process;
     await reachClock(process);
@@ -357,16 +360,16 @@ describe('hand-off', () => {
     expect(strangers).toEqual([]);
   });
 
-  it('yields to the event loop at every 256th, and copes with a lock that is lost or unwanted by then', async () => {
+  it('yields to the event loop at every 256th, and copes with a lock that is lost, or that nobody wants, by then', async () => {
     const process = await world.process();
     const { locks, runtime } = process;
     await reachClock(process);
     for (const happening of ['nothing', 'loss', 'abort'] as const) {
       const abort = new AbortController();
       const turn = runtime.nextTurn.bind(runtime);
-      let breaths = 0;
+      let yields = 0;
       runtime.nextTurn = (callback) => {
-        breaths++;
+        yields++;
         if (happening === 'abort') abort.abort();
         if (happening === 'loss') runtime.block(40_000);
         turn(callback);
@@ -379,7 +382,7 @@ describe('hand-off', () => {
         ),
       );
       runtime.nextTurn = turn;
-      expect(breaths).toBeGreaterThan(0);
+      expect(yields).toBeGreaterThan(0);
       expect(results.slice(1_990).every(({ status }) => status === 'fulfilled')).toBe(true);
       if (happening !== 'abort') expect(results.every(({ status }) => status === 'fulfilled')).toBe(true);
     }
@@ -389,7 +392,7 @@ describe('hand-off', () => {
 describe.each(STORES)('hand-off, on %s', (store) => {
   const world = openWorld(store);
 
-  it('lets timers and sockets have their turn among thousands of bodies that never yield', async () => {
+  it('lets timers and sockets run among thousands of bodies that never yield', async () => {
     const { locks, runtime } = await world.process();
     let longest = 0;
     let before = performance.now();

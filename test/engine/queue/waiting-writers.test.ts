@@ -10,7 +10,7 @@ const FAIR_WAIT_TIMEOUT = 5_000;
 describe('a writer that waits behind a reader of another process', () => {
   const world = openVirtualWorld();
 
-  /** The processes of a reader that reads, of the writer, and of a reader that comes later. */
+  /** The processes of a reader that holds the lock, of the writer, and of a reader that arrives later. */
   const scene = async () => {
     const [first, writer, later] = [await world.process(), await world.process(), await world.process()];
     const reading = await first.locks.acquire('page', { type: 'read' });
@@ -74,7 +74,7 @@ describe('a writer that waits behind a reader of another process', () => {
     await runtime.settle();
     const answer = latch();
     backend.disturb((execute, request) => answer.promise.then(() => refused(execute, request)), 'acquire');
-    await reading.release(); // the writer hears of it, and asks again
+    await reading.release(); // the writer is notified, and tries again
     await runtime.settle();
     expect(backend.underWay).toBe(1);
     leaving.abort();

@@ -25,7 +25,7 @@ describe('a writer that reads in its own scope', () => {
   it.each<[string, LockOptions]>([
     ['tokens reserved for it', {}],
     ['a fixed lease', { leaseTime: '30s' }],
-  ])('keeps the next writer of its process waiting while it goes on reading: %s', async (_, options) => {
+  ])('keeps the next writer of its process waiting while it continues to read: %s', async (_, options) => {
     const { locks, runtime } = await world.process();
     const first = await locks.acquire('page', { type: 'write' });
     const waiters = [0, 1, 2].map(() => locks.acquire('page', { ...options, type: 'write' }));
@@ -110,7 +110,7 @@ describe('a writer that reads in its own scope', () => {
   });
 
   describe('lets the next writer in', () => {
-    /** Another process gets the write lock long before any lease can have ended. */
+    /** Expects that another process gets the write lock long before any lease can have ended. */
     const isFreeFor = async ({ locks }: Awaited<ReturnType<typeof world.process>>) => {
       const next = await world.runtime.until(locks.acquire('page', { type: 'write', waitTime: '1s' }));
       expect(next.held).toBe(true);
@@ -159,7 +159,7 @@ describe('a writer that reads in its own scope', () => {
     ['it still waits', 60_000],
     ['it has left', 100],
   ])(
-    'has no part in the old owner when its acquisition failed after the write lock was given back, and %s',
+    'does not hold by the old owner when its acquisition failed after the write lock was released, and %s',
     async (_, waitTime) => {
       const { locks, backend, runtime } = await world.process();
       const write = await locks.acquire('page', { type: 'write' });
@@ -208,7 +208,7 @@ describe('a writer that reads in its own scope', () => {
     expect((await locks.inspect('page')).owners.map(({ owner }) => owner)).toEqual([next.owner]);
     await next.release();
     if (holds) return;
-    // On its own now, the reader has waited for the next writer.
+    // The reader, which is independent now, has waited for the next writer.
     const read = await runtime.until(reading);
     expect(read.owner).not.toBe(write.owner);
     expect(read.held).toBe(true);

@@ -145,7 +145,7 @@ describe.each(STORES)('the children of a share, on %s', (store) => {
     expect(seen).toEqual(['next in b', 'the one below has left', 'next in a']);
   });
 
-  it('go on one at a time after one that still waited below an ended share has moved up', async () => {
+  it('continue one at a time after one that still waited below an ended share has moved up', async () => {
     const locks = await world.service();
     const section = new Section();
     const leaked: Promise<void>[] = [];
@@ -163,7 +163,7 @@ describe.each(STORES)('the children of a share, on %s', (store) => {
     expect(section.most).toBe(1);
   });
 
-  it('are found inside lease.run() of the outermost lease: a child goes on instead of waiting for itself', async () => {
+  it('are found inside lease.run() of the outermost lease: a child continues instead of waiting for itself', async () => {
     const locks = await world.service();
     const entered = await locks.withLock('order', (outer) =>
       locks.withLock('order', () => outer.run(() => locks.withLock('order', { waitTime: 1_000 }, () => 'in'))),
@@ -359,7 +359,7 @@ describe('a share, after the event loop was blocked for longer than the lease', 
     await runtime.until(
       locks.withLock('page', { type: 'write' }, async (lease) => {
         await locks.withLock('page', { type: 'read' }, () => {});
-        // The write lock alone is made longer.
+        // Only the lease of the write lock is extended.
         await lease.extend(10 * LEASE);
         runtime.block(LEASE);
         await locks.withLock('page', { type: 'read' }, (read) => expect(read.held).toBe(true));
@@ -492,7 +492,7 @@ describe('a share, while another process has the lock', () => {
       locks.withLock('order', { leaseTime: 3_000 }, async () => {
         const { child } = await startProcess('lock-taker.ts', world.redis.url, world.keyPrefix, 'order', '1000');
         const left = new Promise((resolve) => child.once('exit', resolve));
-        // The other one gets it when the lease has lapsed, and nothing is heard of that in here.
+        // The other process gets it when the lease has lapsed, and this process is not notified.
         blockEventLoop(3_200);
         await locks.withLock('order', async (lease) => {
           expect(await admin.get('inside:order')).toBe('0');

@@ -10,7 +10,7 @@ describe('a reader inside a writer that is refused the write lock because anothe
     const { locks, runtime } = await world.process();
     const read = <T>(body: () => Promise<T>, options: LockOptions = {}) =>
       locks.withLock('page', { ...options, type: 'read' }, body);
-    /** `reader` beside another reader that stays for as long. */
+    /** Runs `reader` while another reader holds the lock. */
     const besideAnother = (reader: () => Promise<void>) => {
       const [reading, over] = [latch(), latch()];
       const other = async () => {

@@ -3,7 +3,7 @@ import type { LockOptions } from '../../../lib/engine/terms/lock-options.js';
 import { leftovers, NOTHING, openVirtualWorld, type VirtualProcess } from '../../support/lock-world.js';
 import { errorOf } from '../../support/section.js';
 
-/** Milliseconds of virtual time within which a caller has to be served so many times. */
+/** The virtual time in milliseconds within which a caller has to be served this many times. */
 const LONG_ENOUGH = 20_000;
 const OFTEN = 20;
 
@@ -19,7 +19,7 @@ describe('a caller of several names, among callers of one name each', () => {
 
   const pause = (time: number) => new Promise<void>((resolve) => void world.runtime.timer(time, resolve));
 
-  /** Callers that come back at once, until those that are watched were served often enough. */
+  /** Callers that try again at once, until the observed callers were served often enough. */
   const contend = async (crowd: readonly Visitor[], watched: readonly Visitor[]) => {
     const inside = new Map<string, number>();
     let most = 0;
@@ -147,7 +147,7 @@ describe('a caller of several names, among callers of one name each', () => {
   });
 
   describe('that holds one of them while it waits for the other', () => {
-    /** It was passed over for two seconds, and has `a`; another process has `b`. */
+    /** The caller was passed over for two seconds, and holds `a`; another process holds `b`. */
     const hold = async (options?: LockOptions, type = options?.type) => {
       const [process, other] = [await world.process(), await world.process()];
       const { runtime } = world;

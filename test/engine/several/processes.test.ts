@@ -14,7 +14,7 @@ describe('several locks at once, among processes of their own', () => {
     for (const child of children.splice(0)) child.kill('SIGKILL');
   });
 
-  /** @param visits what its callers lock again and again: scopes in scopes */
+  /** @param visits what its callers lock again and again, as nested scopes */
   const crowd = async (callers: number, ...visits: string[][][]) => {
     const { child } = await startProcess(
       'lock-crowd.ts',
@@ -27,7 +27,7 @@ describe('several locks at once, among processes of their own', () => {
     return child;
   };
 
-  /** Ends it in order, and gives how often each visit was made. */
+  /** Ends the process in the regular way, and returns how often each visit was made. */
   const end = async (child: ChildProcess): Promise<number[]> => {
     child.kill('SIGTERM');
     const lines = await text(child.stdout as NodeJS.ReadableStream);

@@ -361,7 +361,7 @@ describe('several locks at once, when the backend fails', () => {
     backend.heal();
     const lease = await runtime.until(waiting);
     expect(runtime.monotonic()).toBeLessThan(2_000);
-    // What is given back of the attempt that failed must not be what is held now.
+    // The releases of the failed attempt must not release what is held now.
     await runtime.advance(10_000);
     for (const name of ['a', 'b']) expect((await locks.inspect(name)).owners.map(({ mine }) => mine)).toEqual([true]);
     await runtime.advance(60_000);
@@ -424,7 +424,8 @@ describe('several locks at once, when the backend fails', () => {
 describe('several locks at once, whose time is over', () => {
   const world = openVirtualWorld();
 
-  // The caller's timer and that of its wait for one lock are due at the same time, and Node.js may call either of them first.
+  // The timer of the caller and the timer of its wait for one lock are due at the same time, and Node.js may call
+  // either of them first.
   it.each([
     ['first', -0.001],
     ['last', 0.001],

@@ -92,7 +92,7 @@ describe.each(PLACES.slice(0, 2))('the tracing channels, with locks in %s', (nam
     expect(held.steps.map(({ step }) => step)).toEqual(['start', 'end', 'asyncStart', 'asyncEnd']);
   });
 
-  it('tell re-entry from the hold around it', async () => {
+  it('distinguish a re-entry from the hold around it', async () => {
     await locks.withLock('order:1', () => locks.withLock('order:1', async () => {}));
     expect(held.steps.filter(({ step }) => step === 'start').map(({ message }) => message.reentry)).toEqual([
       false,

@@ -5,7 +5,7 @@ import { Place } from '../../support/places.js';
 type Run = NonNullable<AcquireMessage['run']>;
 
 const failure = new Error('the tracer failed');
-/** What a subscriber may set as `run`, and must not. */
+/** Functions that a subscriber could set as `run`, but must not. */
 const WRONG: Readonly<Record<string, unknown>> = {
   'never calls the work': () => undefined,
   'throws before it calls the work': () => {
@@ -61,7 +61,7 @@ describe.each(['acquire', 'hold'])("the run of a subscriber of '%s'", (traced) =
       expect(log.warnings.join()).toMatch(/A subscriber of 'nestjs-redis-lock:(acquire|hold)' .* run/);
   });
 
-  it('that is right runs the work, and nothing is said', async () => {
+  it('that calls the work once is correct: nothing is logged', async () => {
     const { locks, log } = place.service();
     let runs = 0;
     run = (work) => {

@@ -15,7 +15,7 @@ describe('a process that contends for a lock with another one', () => {
     await first.release();
     const again = locks.acquire('order');
     const otherLease = await runtime.until(waiting);
-    // Its turn comes, and it finds the lock busy; of the release that follows it hears nothing.
+    // In its turn it finds the lock busy, and it is not notified of the release that follows.
     await runtime.advance(20);
     await otherLease.release();
     await runtime.settle();

@@ -4,11 +4,14 @@ import type { Disturbance } from '../../support/watched/watched-backend.js';
 
 const TYPES = ['reentrant', 'fenced', 'read', 'write', 'fair'] as const;
 
-/** A backend may give an acquisition back by itself. The id of its owner must not be used again: the release may arrive late. */
+/**
+ * A backend may release an acquisition by itself. The owner id must not be used again then, because the release may
+ * arrive late.
+ */
 describe('an acquisition that the backend has given back', () => {
   const world = openVirtualWorld();
 
-  /** Answers the first acquisitions, and notes the owners of all. */
+  /** Answers the first acquisitions, and records the owners of all. */
   function answering(...answers: (() => AcquireReply)[]): { owners: string[]; disturbance: Disturbance } {
     const owners: string[] = [];
     const disturbance: Disturbance = async (execute, request) => {
@@ -34,7 +37,7 @@ describe('an acquisition that the backend has given back', () => {
     await lease.release();
   });
 
-  // A quorum has no fair locks.
+  // A quorum does not support fair locks.
   it.each(TYPES.filter((type) => type !== 'fair'))(
     'is tried again as another owner when it was busy: type %s',
     async (type) => {
@@ -63,7 +66,7 @@ describe('an acquisition that the backend has given back', () => {
     await lease.release();
   });
 
-  it('leaves no writer announced that has gone', async () => {
+  it('leaves no announcement of a writer that has left', async () => {
     const { locks, backend, runtime } = await world.process();
     const removed: string[] = [];
     backend.disturb(async (execute, request) => {

@@ -11,17 +11,17 @@ import { WatchedAbort } from '../../support/watched/watched-signal.js';
 describe.each(STORES)('waiting, on %s', (store) => {
   const world = openWorld(store);
 
-  /** Another process that holds the lock, and one that waits for it: asleep, subscribed. */
+  /** A process that holds the lock, and one that waits for it: asleep and subscribed. */
   const holderAndWaiter = async (): Promise<{ holder: Lease; waiter: LockProcess }> => {
     const [other, waiter] = await world.processes(2);
     return { holder: await other.locks.acquire('order'), waiter };
   };
-  /** Settles when this process has asked so often, and will not ask again until it is woken. */
+  /** Settles when this process has tried this often, and will not try again until it is woken. */
   const asleep = ({ backend }: LockProcess, attempts = 2) =>
     until(async () => {
       const quiet = () => backend.subscriptions === 1 && backend.count('acquire') >= attempts && backend.underWay === 0;
       if (!quiet()) return false;
-      await setImmediate(); // the last answer is looked at, and may lead to another attempt
+      await setImmediate(); // the last answer is processed, and may lead to another attempt
       return quiet();
     });
 
@@ -174,7 +174,10 @@ describe.each(STORES)('waiting, on %s', (store) => {
   describe('ends at once', () => {
     const WAIT = 300;
 
-    /** Leaves in that phase, and looks that it came in time, with the right error, and that no listener is left. */
+    /**
+     * Leaves in that phase, and expects that it takes effect in time, with the right error, and that no listener
+     * remains.
+     */
     const leaves = async (process: LockProcess, how: 'abort' | 'timeout', phase: () => Promise<unknown>) => {
       const abort = new WatchedAbort();
       const began = performance.now();

@@ -12,11 +12,11 @@ interface Releasable {
   release(): Promise<unknown>;
 }
 
-/** What one process holds and another one waits for. */
+/** Something that one process holds and another one waits for. */
 interface Kind {
-  /** Gives what ends the wait. */
+  /** Resolves to a function that ends the wait. */
   hold(locks: LockService): Promise<() => Promise<unknown>>;
-  /** Settles when the wait is over and nothing is held. */
+  /** Settles when the wait has ended and nothing is held. */
   wait(locks: LockService, other: LockService): Promise<unknown>;
 }
 
@@ -87,7 +87,7 @@ async function asleep(processes: readonly LockProcess[]): Promise<void> {
   });
 }
 
-/** Each wait is ended by one message alone: leases and places outlast the test. */
+/** Each wait is ended by a message only, because leases and places in the queue outlast the test. */
 function describeWakeUps(
   where: string,
   store: StoreName,

@@ -12,7 +12,7 @@ import (
 	"github.com/anishathalye/porcupine"
 )
 
-// What a caller asks of the lock, or what happens to it.
+// A request of a caller, or an event that affects the lock.
 type operation struct {
 	Kind    string // acquire, open (an acquisition without an answer), release, end (of a lease) or upset
 	Holder  string // the acquisition that it is about
@@ -28,7 +28,8 @@ type state struct {
 	token  int64
 }
 
-// A mutex. Every state that the lock may be in afterwards; none if the operation cannot have had this answer.
+// The model of a mutex. Returns every state in which the lock may be afterwards; none if the operation cannot have had
+// this answer.
 func step(current, input, _ interface{}) []interface{} {
 	lock, op := current.(state), input.(operation)
 	switch op.Kind {

@@ -137,7 +137,7 @@ describe.each<[string, () => RedisLockOptions]>([
     expect(await app.locks.isLocked('order:7')).toBe(false);
   });
 
-  it('lets the error of its body out as it is, and frees the lock', async () => {
+  it('passes the error of its body on unchanged, and frees the lock', async () => {
     await expect(app.get(Orders).fail('1')).rejects.toThrow(new RangeError('mine'));
     expect(await app.locks.isLocked('order:1')).toBe(false);
   });

@@ -1,4 +1,4 @@
-// What compiles, and what must not. Checked by `npm run typecheck`: an error that does not come is an error, too.
+// What compiles, and what must not compile. Checked by `npm run typecheck`, for which a missing error is an error too.
 import type { Readable } from 'node:stream';
 import type { Observable, Subject } from 'rxjs';
 import type { LockBusyError } from '../../../lib/engine/errors.js';
@@ -46,7 +46,7 @@ export class ReturnTypes {
     return something;
   }
 
-  // @ts-expect-error neither can nothing
+  // @ts-expect-error neither can void
   @DistributedLock('a')
   nothing(): void {}
 

@@ -92,7 +92,7 @@ describe('how long and how a decorated method holds its lock', () => {
     expect(section.entered).toBe(1);
   });
 
-  it("gives the result all the same with onLost: 'warn'", async () => {
+  it("gives the result nevertheless with onLost: 'warn'", async () => {
     expect(await jobs.tolerant()).toBe('done');
   });
 

@@ -120,7 +120,7 @@ describe('a decorated method that returns an AsyncIterable', () => {
     expect(service.seen).toEqual(['export', 'export', 'export']);
   });
 
-  it('frees the lock when the consumer breaks off', async () => {
+  it('frees the lock when the consumer leaves its loop', async () => {
     for await (const _row of service.rows(9)) break;
     expect(await locked()).toBe(false);
     expect(service.seen).toEqual(['export', 'export']);
@@ -135,7 +135,7 @@ describe('a decorated method that returns an AsyncIterable', () => {
     expect(await locked()).toBe(false);
   });
 
-  it('passes what is sent in, and thrown in, to the body', async () => {
+  it('passes to the body what its consumer sends and throws', async () => {
     const rows = service.rows(5);
     await rows.next();
     await rows.next('hello');
@@ -151,7 +151,7 @@ describe('a decorated method that returns an AsyncIterable', () => {
     await expect(rows.next()).rejects.toThrow(LockLostError);
   });
 
-  it('lets the error of the body out, although the lease was lost meanwhile', async () => {
+  it('passes the error of the body on, although the lease was lost meanwhile', async () => {
     const rows = service.rows(1);
     await rows.next();
     await app.locks.forceRelease('export');

@@ -206,7 +206,7 @@ describe('a decorated method that returns an Observable', () => {
   });
 
   it.each(['failing', 'throwing'] as const)(
-    'lets the error of a %s source out as it is, and frees the lock',
+    'passes the error of a %s source on unchanged, and frees the lock',
     async (method) => {
       await expect(lastValueFrom(feed[method]())).rejects.toThrow(new RangeError('mine'));
       expect(await locked()).toBe(false);

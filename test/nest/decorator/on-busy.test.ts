@@ -119,7 +119,7 @@ describe('onBusy', () => {
       expect(await reports.named('r1')).toBe('eu: last r1, true');
     });
 
-    it('lets the error of an answer out', async () => {
+    it('passes the error of an answer on', async () => {
       await expect(reports.refusing()).rejects.toThrow(new RangeError('mine'));
     });
 

@@ -37,7 +37,7 @@ class Orders {
 }
 
 describe("@DistributedLock with release: 'background'", () => {
-  /** An application, and whether each release of its locks was confirmed. */
+  /** Starts an application that records whether each release of its locks was confirmed. */
   const start = async (release?: 'background') => {
     const app = await startApp({ providers: [Orders] }, { backend: 'memory', shutdownTimeout: 10, release });
     const confirmed: boolean[] = [];

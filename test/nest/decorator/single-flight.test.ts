@@ -188,7 +188,9 @@ describe('@SingleFlight', () => {
     expect(await prices.ofAll(['eur'])).toBe(1);
     expect(calls).toEqual([['eur:4', { keepFor: '1m' }], ['all:eur']]);
     const without = attachLockService(new Prices(), { withLock: () => {} } as unknown as LockService);
-    await expect(without.kept('eur', 4)).rejects.toThrow('Prices.kept did not run, because what replaces LockService');
+    await expect(without.kept('eur', 4)).rejects.toThrow(
+      'Prices.kept did not run, because the replacement of LockService',
+    );
   });
 
   it.each<[string, unknown, string]>([

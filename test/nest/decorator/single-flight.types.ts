@@ -1,4 +1,4 @@
-// What compiles, and what must not. Checked by `npm run typecheck`: an error that does not come is an error, too.
+// What compiles, and what must not compile. Checked by `npm run typecheck`, for which a missing error is an error too.
 import { applyDecorators } from '@nestjs/common';
 import type { Observable } from 'rxjs';
 import { SingleFlight } from '../../../lib/nest/decorator/single-flight.decorator.js';

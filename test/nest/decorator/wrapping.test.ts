@@ -106,7 +106,7 @@ describe('the wrapped method', () => {
   });
 });
 
-describe('where it cannot stand', () => {
+describe('where it cannot be used', () => {
   const define = (decorate: () => unknown) => expect(decorate);
 
   it('refuses static methods', () => {
@@ -157,7 +157,7 @@ describe('where it cannot stand', () => {
     }).toThrow('Jobs.run is a generator, which cannot wait for a lock: make it async *run()');
   });
 
-  it('says what is missing where decorators are not the ones of NestJS', () => {
+  it('says what is missing if TypeScript compiles another kind of decorators', () => {
     const decorate = DistributedLock('job') as unknown as (method: unknown, context: unknown) => void;
     define(() => decorate(async () => {}, { kind: 'method', name: 'run' })).toThrow('experimentalDecorators');
   });

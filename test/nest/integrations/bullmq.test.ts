@@ -32,7 +32,7 @@ class OrdersProcessor extends WorkerHost {
   }
 }
 
-/** For so long BullMQ takes a job for alive without hearing of it, in milliseconds. */
+/** How long BullMQ regards a job as running without a sign of it, in milliseconds. */
 const JOB_LEASE = 1_000;
 
 @Processor('parcels', { lockDuration: JOB_LEASE, stalledInterval: JOB_LEASE / 2 })
@@ -157,7 +157,7 @@ describe('with @nestjs/bullmq', () => {
     await app.close();
   });
 
-  it('a job adopts the lock of the one who added it, and acquires it when it is run again', async () => {
+  it('a job adopts the lock of the code that added it, and acquires it when it is run again', async () => {
     const imports = [
       BullModule.forRoot({ connection: { host: '127.0.0.1', port: redis.port } }),
       BullModule.registerQueue({ name: 'invoices' }),

@@ -44,7 +44,7 @@ describe('with @nestjs/event-emitter', () => {
     expect(section).toMatchObject({ most: 1, entered: 3 });
   });
 
-  it.each(['order.cancelled', 'order.returned'])('a listener between two of them hears both (%s)', async (event) => {
+  it.each(['order.cancelled', 'order.returned'])('a listener between two of them receives both (%s)', async (event) => {
     const heard = emitter.listeners(event).length;
     expect(heard).toBe(2); // its own, and the one of order.*
     await emitter.emitAsync(event, { sku: 'a' });

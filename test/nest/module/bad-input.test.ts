@@ -93,7 +93,7 @@ describe('arguments that make no lock name', () => {
     expect(orders.runs).toBe(0);
   });
 
-  it('lets the error of a key function out as it is', async () => {
+  it('passes the error of a key function on unchanged', async () => {
     await expect(orders.throwing({})).rejects.toThrow(TypeError);
     expect(asked).toBe(0);
   });

@@ -155,7 +155,7 @@ describe('instances that NestJS injects no properties into', () => {
     await expect(starting).rejects.toThrow(/^Orders is frozen/);
   });
 
-  it('leave values alone that have no decorated methods', async () => {
+  it('are not affected if they have no decorated methods', async () => {
     const values = [
       null,
       undefined,
@@ -187,7 +187,7 @@ describe('an instance without a lock service', () => {
     expect(orders.runs).toBe(0);
   });
 
-  it('says so when the method lost its instance', async () => {
+  it('explains that the method was called without its instance', async () => {
     const { ship } = new Orders();
     await expect(ship()).rejects.toThrow(/^Orders\.ship was called without its instance, and did not run/);
     await expect(ship.call(5 as never)).rejects.toThrow('Orders.ship did not run');

@@ -76,7 +76,7 @@ describe('LockExceptionFilter', () => {
     expect([...seen].sort()).toEqual(['Retry-After: 1', 'Retry-After: 2', 'Retry-After: 3']);
   });
 
-  it('learns of a fixed lease by the error of a lock that is held in this process', async () => {
+  it('knows the end of a fixed lease from the error about a lock that is held in this process', async () => {
     const locks = createLockService({ backend: 'memory', logger: { warn: () => {}, error: () => {} } });
     for (const type of ['reentrant', 'fair'] as const) {
       for (const leaseTime of ['20s', undefined] as const) {
@@ -89,7 +89,7 @@ describe('LockExceptionFilter', () => {
     await locks.close();
   });
 
-  it('answers the client whose handler a deadlock was ended with in the same way', () => {
+  it('answers in the same way if a deadlock was ended by refusing the handler its lock', () => {
     const cycle = [{ owner: 'somebody', holds: 'stock:1', waitsFor: 'order:7' }];
     const written = answer(new LockDeadlockError("The lock 'order:7' …: somebody", 'order:7', cycle));
     expect(written).toMatchObject([expect.stringMatching(/^Retry-After: [123]$/), 423, { statusCode: 423 }]);
@@ -120,11 +120,11 @@ describe('LockExceptionFilter', () => {
     expect(JSON.stringify(answer(busy(5)))).not.toMatch(/order:7|somebody/);
   });
 
-  it.each(['sent', 'headersSent'] as const)('leaves an answer alone that is %s already', (flag) => {
+  it.each(['sent', 'headersSent'] as const)('does not touch an answer that is %s already', (flag) => {
     expect(answer(busy(5), Object.assign(new Reply(), { [flag]: true }))).toEqual([]);
   });
 
-  it.each(['graphql', 'necord'])('throws an error in %s that says no more', (type) => {
+  it.each(['graphql', 'necord'])('throws an error in %s that reveals no more', (type) => {
     const host = new ExecutionContextHost([]);
     host.setType(type);
     const error = (() => {
@@ -138,7 +138,7 @@ describe('LockExceptionFilter', () => {
     expect(inspect(error, { showHidden: true, depth: 9 })).not.toMatch(/order:7|somebody/);
   });
 
-  it('tells a socket by the event for exceptions', () => {
+  it('notifies a socket by the event for exceptions', () => {
     const events: unknown[] = [];
     const host = new ExecutionContextHost([{ emit: (...event: unknown[]) => events.push(event) }]);
     host.setType('ws');

@@ -71,7 +71,7 @@ describe('RedisLockModule.forRoot', () => {
     expect(await app.get(Orders).ship()).toBe('shipped');
   });
 
-  it('refuses isGlobal in words, which would be true', () => {
+  it('refuses isGlobal as a string, which would count as true', () => {
     expect(() => RedisLockModule.forRoot({ ...MEMORY, isGlobal: 'false' as never })).toThrow(
       "isGlobal is 'false'; it must be true or false",
     );

@@ -51,7 +51,7 @@ class Outer {}
 describe('when the application goes down', () => {
   beforeEach(() => Object.assign(section, new Section()));
 
-  it('running bodies end first, with all that they need; nothing new starts', async () => {
+  it('running bodies end first, with everything that they need; nothing new starts', async () => {
     const app = await startApp({ providers: [Jobs, Database] }, { backend: 'memory' });
     const jobs = app.get(Jobs);
     const open = section.shut();
@@ -83,7 +83,7 @@ describe('when the application goes down', () => {
     await until(() => section.occupied);
     const closing = app.close();
     await expect(jobs.run()).rejects.toMatchObject({ name: 'LockAbortedError' });
-    await new Promise((resolve) => setTimeout(resolve, 50)); // what does not wait has been closed by now
+    await new Promise((resolve) => setTimeout(resolve, 50)); // whatever does not wait has been closed by now
     open();
     expect(await running).toBe('done');
     await closing;

@@ -1,15 +1,15 @@
 import { setImmediate as turn } from 'node:timers/promises';
 
-/** A critical section that notices when two are inside at once, and can be held shut. */
+/** A critical section that notices if two callers are inside at once. Tests can keep callers inside. */
 export class Section {
   private inside = 0;
   private door: Promise<void> = Promise.resolve();
-  /** The most that were ever inside at the same time. */
+  /** The largest number of callers that were inside at the same time. */
   most = 0;
-  /** How many have entered. */
+  /** How many callers have entered. */
   entered = 0;
 
-  /** Goes in, stays for a few turns of the event loop (or until the door opens), and leaves. */
+  /** Enters, stays for a few turns of the event loop (or until the door opens), and leaves. */
   async visit<T>(result?: T): Promise<T | undefined> {
     this.enter();
     try {

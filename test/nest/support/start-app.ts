@@ -7,7 +7,7 @@ import { RedisLockModule } from '../../../lib/nest/redis-lock.module.js';
 import { LockService } from '../../../lib/service/lock-service.js';
 import type { RedisLockOptions } from '../../../lib/service/redis-lock-options.js';
 
-/** An application context with a RedisLockModule, on the memory backend unless told otherwise. */
+/** An application context with a RedisLockModule, on the memory backend by default. */
 export async function startApp(
   { imports = [], ...metadata }: ModuleMetadata,
   options: RedisLockOptions = { backend: 'memory', shutdownTimeout: 10 },

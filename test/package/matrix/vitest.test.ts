@@ -19,7 +19,7 @@ describe('nestjs-redis-lock/testing in an app with Vitest', () => {
     await rm(folder, { recursive: true, force: true });
   });
 
-  it('goes by its fake timers, and lets its mocks replace the service', async () => {
+  it('follows its fake timers, and lets its mocks replace the service', async () => {
     // Vitest compiles no decorator metadata, so the app's tsc compiles the tests first.
     await app.compile('vitest.spec.ts', { module: 'nodenext', skipLibCheck: true });
     expect(await app.vitest('vitest.spec.js')).toBe(5);

@@ -1,4 +1,5 @@
-// What users write, and what they must not: compiled by every compiler and with every setting of consumers.test.ts.
+// Code that users may write, and code that must not compile. It is compiled with every compiler and setting of
+// consumers.test.ts.
 import { applyDecorators, Injectable, Module } from '@nestjs/common';
 import type { Duration, Lease, LockOptions, MultiLease, RedisLockOptions } from 'nestjs-redis-lock';
 import {

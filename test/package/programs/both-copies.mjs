@@ -1,4 +1,4 @@
-// One process that both imports and requires the library: what knows NestJS is there twice, the core once.
+// A process that both imports and requires the library. The code that uses NestJS is loaded twice, the core once.
 import 'reflect-metadata';
 import { createRequire } from 'node:module';
 import { Module } from '@nestjs/common';
@@ -36,7 +36,7 @@ for (const entry of Object.keys(manifest.exports).filter((path) => !path.endsWit
   const name = `nestjs-redis-lock${entry.slice(1)}`;
   loaded.push({ kind: 'esm', name, exported: await import(name) }, { kind: 'cjs', name, exported: require(name) });
 }
-/** What is there once, however it is loaded. */
+/** What exists only once, however it is loaded. */
 const shared = ['core', 'backend'].flatMap((name) => Object.keys(require(`nestjs-redis-lock/${name}`)));
 const twice = loaded.flatMap(({ kind, name, exported }) =>
   loaded.flatMap((other) =>

@@ -5,7 +5,7 @@ import { basename, dirname, resolve } from 'node:path';
 const [bundler, entry, out] = process.argv.slice(2);
 const require = createRequire(import.meta.url);
 
-/** What NestJS loads only if it is installed, and what reads files beside itself. */
+/** Packages that NestJS loads only if they are installed, and packages that read files from their own folders. */
 const EXTERNAL =
   /^(@nestjs\/(microservices|websockets)|class-(transformer|validator)|@fastify\/(multipart|static|view)|@electric-sql)(\/|$)/;
 
@@ -32,7 +32,7 @@ function webpack() {
     context: process.cwd(),
     entry: resolve(entry),
     output: { path: resolve(dirname(out)), filename: basename(out) },
-    // NestJS goes by the names of classes.
+    // NestJS uses the names of classes.
     optimization: { minimize: false },
     externals: ({ request }, callback) => (EXTERNAL.test(request) ? callback(null, `commonjs ${request}`) : callback()),
   };

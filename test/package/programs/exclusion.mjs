@@ -1,6 +1,7 @@
-// Callers that Node.js starts in one another's flow, and in none: are two of them ever in one lock? In a plain process, of any version:
+// Whether two callers are ever in one lock at once, if Node.js starts them in the async context of each other, or in
+// none. In a plain process of any Node.js version:
 //   node exclusion.mjs <way>,... <source>...         (default: all; the first one is the first use of the library in the process)
-// REDIS_URL: where the locks are kept; else in memory. LIBRARY: what is imported in place of the package.
+// REDIS_URL: the Redis with the locks; without it, they are in memory. LIBRARY: what is imported instead of the package.
 import { once } from 'node:events';
 import { Agent, createServer as createHttpServer, request } from 'node:http';
 import { connect as connectHttp2, createServer as createHttp2Server } from 'node:http2';
@@ -16,7 +17,7 @@ const connection = process.env.REDIS_URL;
 const keyPrefix = `lock:${process.pid}:`; // several of these processes may use one Redis
 const locks = createLockService({ ...(connection ? { connection } : { backend: 'memory' }), keyPrefix, logger });
 
-/** How a caller gets into the lock: each calls `body` while it is held. */
+/** The ways to lock. Each calls `body` while the lock is held. */
 const WAYS = {
   lock: async (name, body) => {
     const lease = await locks.getLock(name).lock();
@@ -28,7 +29,7 @@ const WAYS = {
     await body();
     await lease.release();
   },
-  // Whoever locks is another function than whoever releases, and has awaited something before.
+  // One function acquires the lock, after an await, and another one releases it.
   helper: async (name, body) => {
     const open = async () => {
       await sleep(1);
@@ -51,7 +52,7 @@ const WAYS = {
   withLock: (name, body) => locks.withLock(name, body),
 };
 
-/** Where calls come from: each lets `enter` be called so many times, and settles when all that it started has ended. */
+/** The sources of calls. Each calls `enter` this many times, and settles when everything that it started has ended. */
 const SOURCES = {
   async workerLoop(enter) {
     const jobs = [];
@@ -101,7 +102,10 @@ const SOURCES = {
     await Promise.all(messages);
   },
 
-  /** Answered before the handler has done its work: the next request of the connection comes while that goes on. */
+  /**
+   * Requests that are answered before the handler has done its work, so that the next request of the connection arrives
+   * meanwhile.
+   */
   async earlyAnswers(enter) {
     const handlers = [];
     const server = createHttpServer((_request, response) => {
@@ -116,7 +120,7 @@ const SOURCES = {
     server.close();
   },
 
-  /** What they have in common waits already when the lock is used for the first time. */
+  /** Their common origin is already waiting when the lock is used for the first time. */
   async keepAlive(enter) {
     const ready = sleep(50);
     const server = createHttpServer(async (_request, response) => {
@@ -147,7 +151,10 @@ const SOURCES = {
     server.close();
   },
 
-  /** A timer that a body has started goes on after it: first its ticks are children of the body's scope, then on their own. */
+  /**
+   * A timer that a body has started continues after it. At first its ticks are children of the body's scope, later they
+   * are independent.
+   */
   async leakedInterval(enter) {
     const ticks = [];
     let over;

@@ -1,4 +1,4 @@
-// What publint and arethetypeswrong find in a packed library.
+// Prints the findings of publint and arethetypeswrong about a packed library.
 import { readFileSync } from 'node:fs';
 import { checkPackage, createPackageFromTarballData } from '@arethetypeswrong/core';
 import { publint } from 'publint';

@@ -1,4 +1,4 @@
-// Prints which Redis clients are loaded when the library is.
+// Prints which Redis clients are loaded together with the library.
 import { createRequire } from 'node:module';
 
 const require = createRequire(import.meta.url);

@@ -9,7 +9,7 @@ const logger = { log() {}, warn: (message) => errors.push(message), error: (mess
 const services = [1, 2].map(() => createLockService({ connection: process.env.REDIS_URL, logger }));
 await Promise.all(services.map((locks) => locks.connect()));
 
-/** What each replica did, by the second that was due. */
+/** What each replica did, by the second at which the task was due. */
 const ran = services.map(() => new Set());
 const left = services.map(() => new Set());
 const tasks = services.map((locks, n) => {

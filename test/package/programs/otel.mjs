@@ -1,4 +1,4 @@
-// One process that both imports and requires the entry for OpenTelemetry, before the library.
+// A process that both imports and requires the entry for OpenTelemetry, before it loads the library.
 import { createRequire } from 'node:module';
 import { trace } from '@opentelemetry/api';
 import { instrumentLocks } from 'nestjs-redis-lock/otel';

@@ -40,7 +40,7 @@ async function withoutNest(backend: Parameters<typeof createLockService>[0]): Pr
   const [one, two] = [createLockService(backend), createLockService(backend)];
   const lease = await one.acquire('stock');
   const busy = await one.acquire('stock', { waitTime: 0 }).catch((error: unknown) => error instanceof LockBusyError);
-  // Where there is no time limit, only a message can wake the one who waits.
+  // Without a time limit, only a message can wake the waiter.
   const waiting = (backend.connection ? two : one).withLock('stock', ({ fencingToken }) => fencingToken);
   await lease.release();
   const grew = (await waiting) > lease.fencingToken;

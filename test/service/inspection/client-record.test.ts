@@ -16,7 +16,7 @@ const RECORD = {
 };
 
 describe('the record of a client', () => {
-  it('is read as it was written', () => {
+  it('is read back as it was written', () => {
     expect(parseClientRecord(RECORD)).toEqual(RECORD);
   });
 
@@ -43,7 +43,7 @@ describe('the record of a client', () => {
     { ...RECORD, longestWait: Number.POSITIVE_INFINITY },
     { ...RECORD, holds: null },
     { ...RECORD, waits: { length: 1 } },
-  ])('is none where it is %j', (fields) => {
+  ])('is ignored if it is %j', (fields) => {
     expect(parseClientRecord(fields as never)).toBeUndefined();
   });
 

@@ -68,7 +68,7 @@ describe.each(PLACES)('clients() in %s', (name) => {
     expect(await clientOf(viewer, 'brief')).toBeUndefined();
   });
 
-  it('tells a caller that leaves who holds the lock, but not whoever prints the error as JSON', async () => {
+  it('tells a caller that gives up who holds the lock, but does not print that with the error as JSON', async () => {
     const { locks } = place.service({ applicationName: 'shop-2' });
     const { locks: waiter } = place.service();
     const lease = await locks.acquire('order:1', { group: 'payments' });

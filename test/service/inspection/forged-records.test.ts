@@ -10,12 +10,12 @@ import { impatientRuntime } from '../../support/runtime/impatient-runtime.js';
 import { type RedisServer, startRedis } from '../../support/servers/redis-server.js';
 import { until } from '../../support/until.js';
 
-/** Writes what is bad below the key of a record. */
+/** Writes the forged data at the key of a record. */
 type Forge = (key: string, client: Redis) => Promise<unknown>;
 
 const LIST = 'nestjs_redis_lock_clients';
 
-/** As a client of this library writes it. */
+/** A record as a client of this library writes it. */
 const GOOD: Readonly<Record<string, string>> = {
   application: 'forger',
   host: 'web-1',
@@ -30,7 +30,7 @@ const GOOD: Readonly<Record<string, string>> = {
 };
 const HOLD = { key: 'lock:order', type: 'reentrant', owner: 'o:1', group: '', method: '', heldFor: 5 };
 const WAIT = { key: 'lock:order', type: 'reentrant', group: '', method: '', waiters: 1, waitedFor: 5 };
-/** It cannot be made a text. */
+/** A value that cannot be converted to a string. */
 const NO_TEXT = { toString: 1, valueOf: 1 };
 
 describe('what somebody else has written as the record of a client', () => {
@@ -88,7 +88,7 @@ describe('what somebody else has written as the record of a client', () => {
     'that is a list': (key, client) => client.rpush(key, 'a', 'b'),
   };
 
-  /** The record itself may be seen, without what is bad in it. */
+  /** The record itself may be shown, without the forged part. */
   const PARTLY_BAD: Readonly<Record<string, Forge>> = {
     'a method that is no text': hold({ method: NO_TEXT }),
     'a group that is no text': hold({ group: NO_TEXT }),
@@ -144,14 +144,14 @@ describe('what somebody else has written as the record of a client', () => {
   }
 
   describe('in a record', () => {
-    /** Each in a database of its own, all at once: each takes seconds, most of them in waiting. */
+    /** Each runs in its own database, all at once, because each takes seconds, most of which it waits. */
     let shown: readonly PromiseSettledResult<void>[];
     beforeAll(async () => {
       shown = await Promise.allSettled(all.map(({ forge, isSeen }, index) => expectTheRest(forge, isSeen, index + 1)));
     }, 60_000);
 
     it.each(all.map(({ what }, index) => ({ what, index })))(
-      '$what: everything else is shown all the same',
+      '$what: everything else is shown nevertheless',
       ({ index }) => {
         const result = shown[index];
         if (result.status === 'rejected') throw result.reason;

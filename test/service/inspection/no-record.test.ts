@@ -9,7 +9,7 @@ import { impatientRuntime } from '../../support/runtime/impatient-runtime.js';
 import { type RedisServer, startRedis } from '../../support/servers/redis-server.js';
 import { until } from '../../support/until.js';
 
-const ENDED = 'its process has ended, has held nothing for a second yet, or uses a quorum';
+const ENDED = 'its process has ended, has not held anything for a second yet, or uses a quorum';
 
 describe('a holder without a record', () => {
   let redis: RedisServer;
@@ -28,7 +28,7 @@ describe('a holder without a record', () => {
   const service = (runtime?: Runtime) =>
     place.service({ backend: undefined, connection: redis.url, keyPrefix: 'lock:' }, runtime);
 
-  /** As Redisson writes a lock, and as this library does. */
+  /** A lock as Redisson writes it, and one as this library does. */
   async function hold(name: string, clientId: string, lease: number): Promise<string> {
     const owner = `${clientId}:41`;
     await client.hset(`lock:${name}`, owner, 1);
@@ -45,7 +45,7 @@ describe('a holder without a record', () => {
       who: 'a client without a record',
     },
   ])(
-    '$kind is named so by errors, inspect(), list(), the command line and the dashboard',
+    '$kind is described as such by errors, inspect(), list(), the command line and the dashboard',
     async (holder) => {
       const { kind, clientId, redisson, who } = holder;
       const name = `order ${kind}`;
@@ -73,7 +73,7 @@ describe('a holder without a record', () => {
     60_000,
   );
 
-  it('is named so by the warning of a long wait', async () => {
+  it('is described as such by the warning about a long wait', async () => {
     const redisson = await hold('java', randomUUID(), 120_000);
     const gone = await hold('gone', toClientId(randomUUID()), 120_000);
     const { locks, log } = service(impatientRuntime);

@@ -115,7 +115,7 @@ describe('semaphores and latches on Redis', () => {
     await redis.stop();
   });
 
-  it('what stands there may be anything: it is shown as far as it makes sense, and breaks nothing', async () => {
+  it('may have any content: they are shown as far as that makes sense, and break nothing', async () => {
     const { locks } = place.service({ backend: undefined, connection: redis.url, keyPrefix });
     const noteOf = (name: string) => `nestjs_redis_lock_counter:{${keyPrefix}${name}}`;
     const forged: readonly (readonly [note: Record<string, string>, count: string, shown: object | undefined])[] = [
@@ -143,7 +143,7 @@ describe('semaphores and latches on Redis', () => {
     expect((await locks.inspect('text')).synchronizer).toMatchObject({ count: 6, total: 7, taken: 1 });
     await client.set(`{${keyPrefix}text}:timeout`, 'no zset');
     expect((await locks.inspect('text')).synchronizer).toMatchObject({ type: 'counter', count: 5 });
-    // Nor do they keep anybody from working.
+    // They do not disturb other callers either.
     await locks.getSemaphore('text').acquire(5);
     expect(await locks.getSemaphore('text').tryAcquire()).toBe(false);
     await client.del(`${keyPrefix}text`);
@@ -152,7 +152,7 @@ describe('semaphores and latches on Redis', () => {
     expect(await locks.inspect('text')).toMatchObject({ type: 'semaphore', synchronizer: { count: 2, total: 2 } });
   });
 
-  it('are listed where the prefix is empty, without what stands beside them', async () => {
+  it('are listed if the prefix is empty, without other keys', async () => {
     const { locks } = place.service({ backend: undefined, connection: redis.url, keyPrefix: '' });
     await client.set('visits', 7);
     await locks.acquire('order:42');

@@ -37,7 +37,7 @@ describe('a lock service on Redis', () => {
   });
 
   describe('does not notice', () => {
-    /** Callers that go on and on, in two processes, until `disturb` is through and for a while longer. */
+    /** Callers in two processes that lock again and again until `disturb` has ended, and for a while longer. */
     const traffic = async (disturb: (processes: LockProcess[]) => Promise<unknown>) => {
       const processes = await world.processes(2);
       const section = new Section();
@@ -119,7 +119,7 @@ describe('a lock service on Redis', () => {
     }
   });
 
-  it('hears the releases of others after its own, although it is not allowed to publish', async () => {
+  it('receives the releases of others after its own, although it is not allowed to publish', async () => {
     await admin().call('ACL', 'SETUSER', 'mute', 'on', '>word', 'allkeys', 'allchannels', '+@all', '-publish');
     const mute = await world.process({ connection: world.redis.url.replace('//', '//mute:word@') });
     const other = await world.process();
@@ -129,7 +129,7 @@ describe('a lock service on Redis', () => {
     await theirs.release();
     const first = await waiting;
     const second = mute.locks.acquire('order');
-    await sleep(50); // so that it is not handed on in the process
+    await sleep(50); // so that it is not handed off within the process
     const taken = latch();
     mute.backend.disturb(async (execute) => {
       await taken.promise;
@@ -139,7 +139,7 @@ describe('a lock service on Redis', () => {
     const theirsAgain = await other.locks.acquire('order');
     taken.open();
     await until(() => mute.backend.count('acquire') > 1);
-    await sleep(100); // it has seen that the lock is busy
+    await sleep(100); // it has found the lock busy
     await theirsAgain.release();
     const granted = await Promise.race([second, sleep(9_000, undefined, { ref: false })]);
     expect(granted?.held).toBe(true);

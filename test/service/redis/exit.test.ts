@@ -8,7 +8,7 @@ import { type RedisServer, startRedis } from '../../support/servers/redis-server
 /** A lease that outlasts the tests. */
 const LONG = 600_000;
 
-/** Connections, and after how many turns of the event loop a release was certainly written. */
+/** Kinds of connections, and after how many turns of the event loop a release was certainly written. */
 const BY_IOREDIS: readonly (readonly [connection: string, turns: number])[] = [
   ['ioredis', 1],
   ['ioredis over TLS', 1],
@@ -48,7 +48,7 @@ describe('a process that ends right after a release in the background', () => {
     const { child } = await startProcess('exit-after-release.ts', ...settings);
     if (child.exitCode === null && child.signalCode === null) await once(child, 'exit');
     const client = redis.client();
-    // What was written when it ended may arrive a moment later, by way of the front.
+    // What was written when it ended may arrive slightly later, through the proxy.
     for (let look = 0; look < 8 && (await client.exists(`lock:${name}`)) === 1; look++)
       await new Promise((resolve) => setTimeout(resolve, 25));
     return (await client.exists(`lock:${name}`)) === 1;

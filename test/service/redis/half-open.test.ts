@@ -2,13 +2,16 @@ import { type LockProcess, openWorld } from '../../support/lock-world.js';
 import { startTcpProxy, type TcpProxy } from '../../support/network/tcp-proxy.js';
 import { until } from '../../support/until.js';
 
-/** A PING every 2 s, 2 s for its answer, and as much again for a machine that is busy. It took 10 to 12 s before. */
+/**
+ * The limit, in milliseconds: a PING every 2 s, 2 s for its answer, and the same again for a busy machine. Without the
+ * PING it took 10 to 12 s.
+ */
 const SERVED_WITHIN = 8_000;
 
-/** What is waited for by one process until another one gives it back. */
+/** Something that one process waits for until another one releases it. */
 interface Awaited {
   readonly what: string;
-  /** @returns what gives it back */
+  /** @returns a function that releases it */
   take(holder: LockProcess): Promise<() => Promise<unknown>>;
   wait(waiter: LockProcess): Promise<unknown>;
 }
@@ -72,7 +75,7 @@ describe('waiters whose subscriptions are on a connection that has become half o
   });
   afterEach(() => proxy.stop());
 
-  /** All of them wait, the connection of their subscriptions dies, and what they wait for is given back. */
+  /** Lets all of them wait, breaks the connection of their subscriptions, and releases what they wait for. */
   const servedAfter = async (break_: () => void) => {
     const release = await Promise.all(AWAITED.map(({ take }) => take(holder)));
     const waiting = AWAITED.map(({ wait }) => wait(waiter));

@@ -17,9 +17,9 @@ const GONE_WITHIN = COMMAND_TIMEOUT + 2_000;
 
 interface Asked {
   readonly what: string;
-  /** What makes it wait, by another process. */
+  /** Makes it wait: another process takes what it wants. */
   prepare?(others: LockService): Promise<unknown>;
-  /** Gives what takes it back; rejects when it got nothing. */
+  /** Resolves to a function that releases it; rejects if nothing was acquired. */
   ask(locks: LockService, waitTime: number): Promise<() => Promise<void>>;
 }
 
@@ -83,7 +83,7 @@ describe('requests that arrive after their caller has left take nothing for long
   });
   afterEach(() => proxy.stop());
 
-  /** Two processes: one whose packets go through the proxy, and another one. All that they will use was used before. */
+  /** Two processes, one of which is connected through the proxy. Everything that they will use was used once before. */
   const open = async (connection: Connection = proxy.url) => {
     const others = await world.service();
     const timeouts = { commandTimeout: COMMAND_TIMEOUT, waiterTimeout: ms(60_000) };
@@ -101,15 +101,15 @@ describe('requests that arrive after their caller has left take nothing for long
   const more = async () => (await left()).filter((key) => !before.includes(key));
 
   const nothingIsLeftSoon = async () => {
-    await sleep(100); // so that the server has executed what it was sent, if it does
+    await sleep(100); // so that the server has executed what it has received
     await until(async () => (await more()).length === 0, GONE_WITHIN).catch(() => {});
     expect(await more()).toEqual([]);
   };
 
-  /** Holds up what is asked for, and everything behind it; another connection is free. */
+  /** Delays the request and everything behind it. Other connections are not delayed. */
   const heldUp = async <T>(asked: Promise<T>): Promise<T> => {
     await until(() => proxy.holding > 0);
-    await sleep(100); // all of it was sent
+    await sleep(100); // everything was sent
     proxy.holdUp();
     return asked;
   };
@@ -160,15 +160,15 @@ describe('requests that arrive after their caller has left take nothing for long
   it.each<[string, (proxy: TcpProxy) => Redis | { port: number; socketTimeout: number }]>([
     ['a borrowed client', ({ url }) => new Redis(url)],
     ['a client that has a socketTimeout of its own', ({ port }) => ({ port, socketTimeout: 60_000 })],
-  ])('sent again by %s, which hears late that the server does not know their script', async (_, connect) => {
+  ])('sent again by %s, which learns late that the server does not know their script', async (_, connect) => {
     const connection = connect(proxy);
     const { locks, others } = await open(connection);
     const released = await others.acquire('released');
     await redis.script('FLUSH');
-    await released.release(); // what gives back is known again, what takes is not
+    await released.release(); // the scripts that release are known again, those that acquire are not
     proxy.holdUp({ replies: () => 60_000 });
     await Promise.all(Array.from({ length: 5 }, (_, n) => errorOf(locks.acquire(`order:${n}`, { waitTime: 0 }))));
-    await sleep(COMMAND_TIMEOUT / 2); // while they are given back
+    await sleep(COMMAND_TIMEOUT / 2); // meanwhile they are released
     proxy.letThrough();
     await nothingIsLeftSoon();
     await locks.close();

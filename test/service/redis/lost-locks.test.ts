@@ -27,7 +27,7 @@ describe('a lock service on Redis', () => {
       expect(await errorOf(lease.release())).toBeInstanceOf(LockLostError);
     });
 
-    it('when Redis stands still for longer than the lease', async () => {
+    it('when Redis is paused for longer than the lease', async () => {
       const process = await world.process({ watchdogTimeout: ms(1_000), commandTimeout: 300 });
       const lease = await process.locks.acquire('order');
       const { signal } = lease;
@@ -71,7 +71,7 @@ describe('a lock service on Redis', () => {
     });
   });
 
-  it('keeps a lock that it renews in time, whatever else it has to send', async () => {
+  it('keeps a lock that it renews in time, whatever else it sends', async () => {
     const locks = await world.service({ watchdogTimeout: ms(1_500) });
     const lease = await locks.acquire('steady');
     const { signal } = lease;

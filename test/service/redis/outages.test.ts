@@ -11,7 +11,7 @@ import { type RedisServer, startRedis } from '../../support/servers/redis-server
 import { until } from '../../support/until.js';
 
 const SECRET = 'Tr0ub4dor';
-/** Short, so that tests of outages are. */
+/** Short, so that tests of outages are short too. */
 const TIMES = { commandTimeout: 200, outageTimeout: 600 } as const;
 
 const opened: LockService[] = [];
@@ -83,13 +83,13 @@ describe('while Redis is away', () => {
     },
   );
 
-  it('never was there, callers are refused in time', async () => {
+  it('from the start, callers are refused in time', async () => {
     await redis.kill();
     const locks = open({ connection: redis.url });
     for (const time of await Promise.all(calls(locks).map(refusedAfter))) expect(time).toBeLessThan(10_000);
   });
 
-  it('callers that rest behind a holder are refused, because a PING finds out', async () => {
+  it('callers that pause behind a holder are refused, because a PING finds out', async () => {
     const [locks, other] = [open({ connection: redis.url }), open({ connection: redis.url, commandTimeout: '2s' })];
     const holder = await other.acquire('order');
     const waiting = refusedAfter(() => locks.acquire('order'));

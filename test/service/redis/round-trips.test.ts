@@ -6,7 +6,7 @@ describe('a lock service asks Redis', () => {
   const world = openWorld('Redis');
   const admin = () => world.redis.client();
 
-  /** How often Redis was asked what, beside scripts' own commands. */
+  /** How often each command was sent to Redis. Commands that scripts call are not counted. */
   const asked = async (work: () => Promise<unknown>): Promise<Record<string, number>> => {
     const client = admin();
     await client.config('RESETSTAT');
@@ -21,12 +21,12 @@ describe('a lock service asks Redis', () => {
   const asleep = ({ backend }: LockProcess) =>
     until(() => backend.subscriptions > 0 && backend.count('acquire') > backend.subscriptions);
 
-  /** One that has asked already what it asks once. */
+  /** A service that has already sent what a service sends once. */
   const warm = async (settings?: ProcessSettings) => {
     const { locks, backend } = await world.process(settings);
     await locks.withLock('first', async () => {
       await until(() => backend.listensToClient);
-      await until(() => backend.count('inspect') > 0 && backend.underWay === 0); // what was removed before is looked for
+      await until(() => backend.count('inspect') > 0 && backend.underWay === 0); // it has looked for what was removed before
     });
     return locks;
   };

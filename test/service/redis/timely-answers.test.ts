@@ -34,7 +34,7 @@ describe('a lock service on Redis', () => {
       expect(performance.now() - began).toBeLessThan(1_900); // the command time-out is two seconds
     };
 
-    it('while the server stands still, and gives back what reached it', async () => {
+    it('while the server is paused, and releases what reached it', async () => {
       const process = await world.process();
       await process.locks.withLock('a', async () => {});
       world.redis.pause();

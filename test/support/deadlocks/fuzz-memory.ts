@@ -26,8 +26,8 @@ export async function fuzzMemory(seed: number, flows: number, plans: number): Pr
     Array.from({ length: flows }, () => {
       const now = () => runtime.monotonic();
       const sleep = (time: number) => new Promise<void>((resolve) => void runtime.timer(time, resolve));
-      const tell = (event: FlowEvent) => void events.push(event);
-      const world = { locks, name, now, sleep, tell };
+      const report = (event: FlowEvent) => void events.push(event);
+      const world = { locks, name, now, sleep, report };
       return runPlans(
         world,
         Array.from({ length: plans }, () => randomPlan(chance)),

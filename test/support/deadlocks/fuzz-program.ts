@@ -15,7 +15,7 @@ const world = {
   name,
   now: () => Number(process.hrtime.bigint()) / 1e6,
   sleep: (time: number) => sleep(time),
-  tell: (event: object) => void lines.push(JSON.stringify(event)),
+  report: (event: object) => void lines.push(JSON.stringify(event)),
 };
 const runs = Array.from({ length: Number(flows) }, () => {
   const mine = Array.from({ length: Number(plans) }, () => randomPlan(chance));

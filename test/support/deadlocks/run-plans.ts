@@ -23,7 +23,7 @@ export interface FlowWorld {
   readonly name: string;
   readonly now: () => number;
   readonly sleep: (time: number) => Promise<void>;
-  readonly tell: (event: FlowEvent) => void;
+  readonly report: (event: FlowEvent) => void;
 }
 
 let count = 0;
@@ -34,14 +34,14 @@ let count = 0;
  * @throws the error with which an inner acquisition was refused
  */
 export async function runPlan(world: FlowWorld, plan: Plan, parent?: string): Promise<void> {
-  const { locks, now, sleep, tell } = world;
+  const { locks, now, sleep, report } = world;
   const { names, type, work, inner, parallel } = plan;
   const id = `${world.name}:${++count}`;
   let isInside = false;
-  tell({ kind: 'wants', time: now(), id, parent, names, type });
+  report({ kind: 'wants', time: now(), id, parent, names, type });
   try {
     await locks.withLock([...names], { type }, async () => {
-      tell({ kind: 'got', time: now(), id });
+      report({ kind: 'got', time: now(), id });
       isInside = true;
       try {
         await sleep(work);
@@ -49,13 +49,13 @@ export async function runPlan(world: FlowWorld, plan: Plan, parent?: string): Pr
         else for (const below of inner) await runPlan(world, below, id);
         await sleep(work);
       } finally {
-        tell({ kind: 'ended', time: now(), id });
+        report({ kind: 'ended', time: now(), id });
       }
     });
   } catch (error) {
     if (!(error instanceof LockDeadlockError)) throw error;
     const cycle = error.cycle.map(({ holds }) => holds);
-    if (!isInside) tell({ kind: 'refused', time: now(), id, cycle });
+    if (!isInside) report({ kind: 'refused', time: now(), id, cycle });
     throw error;
   }
 }

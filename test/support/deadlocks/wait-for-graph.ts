@@ -45,7 +45,7 @@ export function judge(
   let refused = 0;
   let longest = 0;
 
-  const look = (time: number) => {
+  const inspect = (time: number) => {
     const waits = [...flows.values()].filter(({ holds }) => !holds);
     const certain = waits.filter(({ names }) => names.length === 1);
     for (const wait of waits) {
@@ -62,7 +62,7 @@ export function judge(
   };
 
   for (const event of [...events].sort((a, b) => a.time - b.time)) {
-    look(event.time); // the state before this event
+    inspect(event.time); // the state before this event
     const { id, time } = event;
     const flow = flows.get(id);
     if (event.kind === 'wants') {
@@ -81,7 +81,7 @@ export function judge(
           problems.push(`${id} was refused for a deadlock of ${event.cycle.join(' → ')} that did not exist`);
       }
     }
-    look(time);
+    inspect(time);
   }
   for (const { id, holds } of flows.values()) problems.push(`${id} ${holds ? 'holds' : 'waits'} at the end`);
   return { problems: [...new Set(problems)], refused, longest };

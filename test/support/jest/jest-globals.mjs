@@ -1,3 +1,3 @@
-// What '@jest/globals' is to a suite that runs without a sandbox; see runtime.cjs.
+// Replaces '@jest/globals' for suites that run without a sandbox; see runtime.cjs.
 const globals = globalThis[Symbol.for('jest-globals-of-this-suite')];
 export const { jest, expect, describe, it, test, beforeAll, beforeEach, afterAll, afterEach } = globals;

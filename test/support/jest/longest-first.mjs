@@ -1,7 +1,7 @@
 import Sequencer from '@jest/test-sequencer';
 
-// A fresh clone does not know yet which suites take long. These do, most of it in waiting: begun last, they would keep
-// one worker busy when the others have finished.
+// In a fresh clone, jest does not know yet which suites take long. These do, mostly because they wait. If they began
+// last, one worker would still be busy with them when the others have finished.
 const LONGEST = [
   'engine/deadlock/deadlocks',
   'backends/quorum/contract',
@@ -24,7 +24,7 @@ const LONGEST = [
   'engine/queue/exclusion',
 ];
 
-/** Begins with the suites that take the longest; the others follow in jest's own order. */
+/** Runs the suites that take longest first, and the others in jest's own order. */
 export default class LongestFirst extends Sequencer {
   sort(tests) {
     const order = super.sort(tests);

@@ -1,5 +1,5 @@
-// Jest gives each suite a sandbox, into which it loads all modules anew: Nest, ioredis, the library, and jest itself. That took more
-// time than the tests. Here a worker's suites share what Node has loaded once; see test/README.md.
+// Jest gives each suite a sandbox, and loads all modules into it again: Nest, ioredis, the library, and jest itself.
+// That took more time than the tests. Here, the suites of a worker share what Node has loaded once. See test/README.md.
 const { existsSync, readFileSync } = require('node:fs');
 const { fileURLToPath, pathToFileURL } = require('node:url');
 const { TestEnvironment: Sandbox } = require('jest-environment-node');
@@ -9,7 +9,7 @@ const { pathFor } = require('./typescript-cache.cjs');
 const GLOBALS = Symbol.for('jest-globals-of-this-suite');
 let suites = 0;
 
-/** The part of jest-runtime that jest-circus asks for. */
+/** The part of jest-runtime that jest-circus uses. */
 class SharedRuntime {
   #environment;
 
@@ -23,7 +23,7 @@ class SharedRuntime {
     globalThis[GLOBALS] = { ...globals, jest };
   }
 
-  /** jest-circus keeps the tests of one suite in its modules: each suite needs new ones. */
+  /** jest-circus keeps the tests of one suite in its modules, so each suite needs new ones. */
   requireInternalModule(path) {
     delete require.cache[path];
     delete globalThis[Symbol.for('EVENT_HANDLERS')];
@@ -43,7 +43,7 @@ class SharedRuntime {
     await import(`${pathToFileURL(path)}?suite=${suites}`);
   }
 
-  /** By a file's address, the path of its source map. */
+  /** The paths of the source maps, by the addresses of the files. */
   getSourceMaps() {
     return new SourceMaps();
   }
@@ -63,12 +63,12 @@ class SourceMaps extends Map {
   get(address) {
     if (!/\.ts(\?|$)/.test(address)) return undefined;
     const path = address.startsWith('file:') ? fileURLToPath(address) : address.split('?')[0];
-    // It is asked for while an error is shown, and its file may be gone by then.
+    // Called while an error is shown. The file may have been deleted by then.
     return existsSync(path) ? `${pathFor(path, readFileSync(path, 'utf8'))}.map` : undefined;
   }
 }
 
-/** Jest calls it with `new`. */
+/** Jest calls this function with `new`. */
 module.exports = function Runtime(config, environment, ...more) {
   if (environment instanceof Sandbox) return new SandboxRuntime(config, environment, ...more);
   return new SharedRuntime(environment);

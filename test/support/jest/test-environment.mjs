@@ -2,11 +2,11 @@ import { register } from 'node:module';
 import { TestEnvironment as Sandbox } from 'jest-environment-node';
 import { ModuleMocker } from 'jest-mock';
 
-// A worker outlives a jest that was killed, and with it the servers that its tests have started.
+// A worker would outlive a jest that was killed, and so would the servers that its tests have started.
 const end = () => process.exit(1);
 process.once('disconnect', end);
 
-// At the end jest stops listening to its worker, which then has to exit. Our listener alone would keep it running.
+// At the end, jest stops listening to its worker, which then has to exit. Our listener would keep it running.
 process.on('removeListener', (event) => {
   if (event === 'message') process.off('disconnect', end);
 });
@@ -14,13 +14,14 @@ process.on('removeListener', (event) => {
 register('./typescript-hooks.mjs', import.meta.url);
 
 /**
- * Jest calls it with `new`. A suite that begins with `@sandbox` replaces what its worker needs, too, as fake timers do.
+ * Jest calls it with `new`. A suite that begins with `@sandbox` replaces things that its worker needs as well, such as
+ * timers.
  */
 export default function Environment(config, context) {
   return 'sandbox' in context.docblockPragmas ? new Sandbox(config, context) : new SharedEnvironment();
 }
 
-/** The worker's own globals, which are put in order behind each suite. */
+/** The worker's own globals, which are restored after each suite. */
 class SharedEnvironment {
   global = globalThis;
   moduleMocker = new ModuleMocker(globalThis);
@@ -45,7 +46,7 @@ class SharedEnvironment {
       if (!(name in env)) delete process.env[name];
     }
     Object.assign(process.env, env);
-    // Of a suite's listeners only those stay that end its child processes.
+    // Of a suite's listeners, only those that end its child processes are kept.
     for (const name of process.eventNames().filter((name) => name !== 'exit')) {
       const old = new Set(listeners.get(name));
       for (const listener of process.rawListeners(name)) {
@@ -60,5 +61,5 @@ class SharedEnvironment {
   }
 }
 
-/** What the library keeps for the whole process, for all its copies. */
+/** What the library stores once per process, for all of its copies. */
 const OF_THE_LIBRARY = [Symbol.for('nestjs-redis-lock.memory-store.5')];

@@ -1,4 +1,4 @@
-// Where the JavaScript of a TypeScript file is kept, so that only the first of many processes has to make it.
+// Caches the JavaScript of TypeScript files, so that only the first of many processes has to compile them.
 const { createHash } = require('node:crypto');
 const { mkdirSync, readFileSync, renameSync, writeFileSync } = require('node:fs');
 const { join } = require('node:path');
@@ -12,7 +12,7 @@ function pathFor(filename, source) {
   return join(FOLDER, `${key}.js`);
 }
 
-/** @returns undefined when it is not there */
+/** @returns undefined if it is not in the cache */
 function read(path) {
   try {
     return readFileSync(path, 'utf8');
@@ -23,7 +23,7 @@ function read(path) {
 
 function write(path, text) {
   mkdirSync(FOLDER, { recursive: true });
-  // Several processes write the same file at the same time; none may read a half of it.
+  // Several processes write the same file at the same time, and none may read half of it.
   const draft = `${path}.${process.pid}`;
   writeFileSync(draft, text);
   renameSync(draft, path);

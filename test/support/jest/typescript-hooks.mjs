@@ -4,7 +4,7 @@ import { pathFor, read, write } from './typescript-cache.cjs';
 
 /** The entries of the package: `nestjs-redis-lock/otel` is lib/otel.ts. */
 const OURS = /^nestjs-redis-lock(?:\/([\w-]+))?$/;
-/** What the library gets instead of its own modules, with TEST_CLIENT=node-redis. */
+/** The modules that replace the library's own with TEST_CLIENT=node-redis. */
 const INSTEAD = {
   'choose-client.js': new URL('../open-by-node-redis.ts', import.meta.url).href,
   'load-client.js': new URL('../node-redis-alone.ts', import.meta.url).href,
@@ -29,8 +29,7 @@ export async function resolve(specifier, context, next) {
 }
 
 /**
- * The suites of a jest worker share the library. What else they import is their own: its variables are as new as the
- * suite.
+ * The suites of a jest worker share the library. Each suite has its own copy of everything else that it imports.
  */
 function typescript(url, suite) {
   const query = suite === undefined || url.startsWith(LIBRARY) ? '' : `?${suite}`;

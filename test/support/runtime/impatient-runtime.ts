@@ -1,7 +1,7 @@
 import type { Runtime } from '../../../lib/backends/runtime.js';
 import { nodeRuntime } from '../../../lib/engine/node-runtime.js';
 
-/** The number of milliseconds after which the log reports a waiting caller, and the shorter one of this runtime. */
+/** The number of milliseconds after which the log reports a waiting caller, and the shorter time in this runtime. */
 const LONG_WAIT = 30_000;
 const MOMENT = 4_000;
 

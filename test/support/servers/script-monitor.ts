@@ -8,7 +8,9 @@ export interface ScriptRun {
   /** Its KEYS. */
   readonly keys: readonly string[];
   readonly args: readonly string[];
-  /** The commands that it called. */
+  /** When it ran, in milliseconds on the server's clock. */
+  readonly time: number;
+  /** The commands that it called; complete when the next script runs. */
   readonly commands: readonly (readonly string[])[];
 }
 
@@ -36,6 +38,8 @@ const BY_TEXT = new Map(NAMES.map((name) => [scripts[name].source.replace(/[^\x2
  */
 export class ScriptMonitor {
   readonly runs: ScriptRun[] = [];
+  /** Called with each of them, in the order in which the server runs them. */
+  onRun: (run: ScriptRun) => void = () => {};
   private readonly positions = new Map<string, readonly number[]>();
 
   static async start(server: RedisServer): Promise<ScriptMonitor> {
@@ -47,8 +51,10 @@ export class ScriptMonitor {
     private readonly client: Redis,
     private readonly monitor: Redis,
   ) {
+    // `server.stop()` ends the client, and the monitor with it.
+    client.once('end', () => monitor.disconnect());
     let commands: string[][] = [];
-    monitor.on('monitor', (_time: string, args: string[], source: string) => {
+    monitor.on('monitor', (time: string, args: string[], source: string) => {
       if (source === 'lua') {
         commands.push(args);
         return;
@@ -57,7 +63,10 @@ export class ScriptMonitor {
       const script = scriptOf(args);
       if (script === undefined) return;
       const [, , count, ...rest] = args;
-      this.runs.push({ script, keys: rest.slice(0, Number(count)), args: rest.slice(Number(count)), commands });
+      const keys = rest.slice(0, Number(count));
+      const run = { script, keys, args: rest.slice(Number(count)), time: Number(time) * 1_000, commands };
+      this.runs.push(run);
+      this.onRun(run);
     });
   }
 
@@ -81,7 +90,7 @@ export class ScriptMonitor {
   }
 
   /** MONITOR lags behind the commands that it shows. */
-  private async caughtUp(): Promise<void> {
+  async caughtUp(): Promise<void> {
     const seen = new Promise<void>((resolve) => {
       this.monitor.on('monitor', (_time: string, [command]: string[]) => {
         if (/^echo$/i.test(command)) resolve();

@@ -18,11 +18,11 @@ export interface BatchCallOwner<Request extends Batchable, Reply> {
   readonly connection: RedisConnection;
   readonly commandTimeout: number;
   resolve(item: BatchedRequest<Request, Reply>, reply: Reply): void;
-  /** Does nothing when it is settled already. */
+  /** Does nothing if the request is already settled. */
   reject(item: BatchedRequest<Request, Reply>, error: BackendError): void;
   /** Sends one request again, in a separate call. */
   sendAlone(dispatch: Dispatch, item: BatchedRequest<Request, Reply>): void;
-  /** All of its requests are settled, or were sent again. May be called more than once. */
+  /** Called when all requests of a call are settled or have been sent again. May be called more than once. */
   callEnded(call: BatchCall<Request, Reply>): void;
 }
 
@@ -82,7 +82,7 @@ export class BatchCall<Request extends Batchable, Reply> implements ScriptReques
   fail(error: unknown): void {
     const { batch, call } = this;
     const pending = this.items.filter(({ settled }) => !settled);
-    // An error that concerns one key need not concern the others.
+    // The error may concern only one of the keys.
     if (this.divisible && mayConcernOneKey(error)) for (const item of pending) batch.sendAlone(this.dispatch, item);
     else {
       if (!this.givenUp)
@@ -104,7 +104,7 @@ export class BatchCall<Request extends Batchable, Reply> implements ScriptReques
     const outcome = isLast && !call.written ? 'refused' : 'unknown';
     const error = () => timeoutError(batch.connection, batch.commandTimeout, outcome, call.validUntil);
     for (const item of overdue) batch.reject(item, error());
-    // It may never be answered, and the requests behind it must not wait for it.
+    // The call may never be answered, and the requests behind it must not wait for it.
     if (isLast) batch.callEnded(this);
   }
 

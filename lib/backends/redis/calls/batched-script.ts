@@ -12,18 +12,18 @@ export interface Batchable {
 /** What a batch needs to know about the requests that it sends together. */
 export interface BatchedScript<Request extends Batchable, Reply> {
   readonly script: Script;
-  /** Whether it takes something, and must not be executed after the command timeout. */
+  /** Whether the script takes something, so that it must not be executed after the command timeout. */
   readonly limited: boolean;
   /** Answers requests that were withdrawn before they were sent; undefined: they cannot be withdrawn. */
   readonly unsentReply: Reply | undefined;
-  /** Whether both requests can share the arguments that are sent once for each call. */
+  /** Whether two requests can share the arguments that are sent once per call. */
   alike(one: Request, other: Request): boolean;
   keys(requests: readonly Request[]): string[];
   args(requests: readonly Request[]): string[];
   /**
    * Reads the answer of one request from the reply of the call.
    *
-   * @throws BackendError when this request failed; others of the call need not have
+   * @throws BackendError when this request failed; the other requests of the call may have succeeded
    */
   read(reply: unknown, index: number, request: Request, call: ScriptCall): Reply;
 }

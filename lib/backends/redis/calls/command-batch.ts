@@ -14,8 +14,8 @@ const SMALLEST_FULL_BATCH = 32;
 const MAX_DISPATCHES = 2;
 
 /**
- * The requests of one command to one node. Requests of one tick are sent in one script call, as far as they are alike
- * and in one slot. At most two such batches are in flight: later requests wait for the next. Each request is answered
+ * The requests of one command to one node. Requests of one tick that are alike and in one slot are sent in one script
+ * call. At most two such batches are in flight, and later requests wait for the next one. Each request is answered
  * separately, within the command timeout.
  */
 export class CommandBatch<Request extends Batchable, Reply> implements BatchCallOwner<Request, Reply> {
@@ -84,7 +84,7 @@ export class CommandBatch<Request extends Batchable, Reply> implements BatchCall
     if (this.queue.length > 0) this.scheduleFlush();
   }
 
-  /** Flushes after the current code and the continuations that it wakes, because they make more requests. */
+  /** Flushes after the current code and the promise callbacks that it triggers, because they make more requests. */
   private scheduleFlush(): void {
     if (this.flushScheduled) return;
     this.flushScheduled = true;
@@ -119,8 +119,8 @@ export class CommandBatch<Request extends Batchable, Reply> implements BatchCall
   }
 
   /**
-   * Half of all pending requests, releases beside acquisitions: the server works on one half while this process works
-   * on the other.
+   * Half of all pending requests, acquisitions and releases together, so that the server works on one half while this
+   * process works on the other.
    */
   private fullBatch(): number {
     const half = Math.ceil(this.connection.pendingRequests / 2);
@@ -187,7 +187,7 @@ export class CommandBatch<Request extends Batchable, Reply> implements BatchCall
   }
 }
 
-/** Divides requests into groups that can share a script call: alike, and in a cluster also in one slot. */
+/** Divides requests into groups that can share a script call, because they are alike and, in a cluster, in one slot. */
 function groupRequests<Request extends Batchable, Reply>(
   items: BatchedRequest<Request, Reply>[],
   command: BatchedScript<Request, Reply>,

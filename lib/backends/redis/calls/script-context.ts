@@ -8,9 +8,9 @@ import type { SingleCalls } from './single-calls.js';
 /** Makes acquisitions count only when enough replicas have them. */
 export interface ReplicaConfirmation {
   /**
-   * Settles when enough replicas have what `call` wrote.
+   * Resolves when enough replicas have what `call` wrote.
    *
-   * @param owners what it acquired, and what is released otherwise
+   * @param owners the owners for which `call` acquired locks. If too few replicas have them, they are released
    * @throws BackendError when too few have it in time, or the connection broke
    */
   confirm(call: Pick<ScriptCall, 'socket'>, owners: readonly OwnerRef[]): Promise<void>;
@@ -22,6 +22,6 @@ export interface ScriptContext {
   readonly highestToken: HighestToken;
   readonly publishMode: PublishMode;
   readonly single: SingleCalls;
-  /** Undefined when acquisitions count without replicas. */
+  /** Undefined when acquisitions count without being confirmed by replicas. */
   readonly replicaCheck: ReplicaConfirmation | undefined;
 }

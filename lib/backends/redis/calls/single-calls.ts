@@ -15,9 +15,9 @@ export interface SingleReply {
 type Limit = 'in time' | 'any time';
 
 /**
- * Script calls that are too rare to be sent in batches. They are sent at the end of the tick, as batches are, and
- * answered within the command timeout from then on: a tick that takes long counts neither for the caller nor for the
- * script's deadline.
+ * Script calls that are too rare to be sent in batches. Like batches, they are sent at the end of the tick and answered
+ * within the command timeout. The time is counted from the end of the tick, so that a long tick shortens neither the
+ * caller's wait nor the script's deadline.
  */
 export class SingleCalls {
   private readonly pending = new Set<SingleCall>();

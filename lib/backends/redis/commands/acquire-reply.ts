@@ -2,7 +2,7 @@ import type { Busy } from '../../lock-backend.js';
 import type { ScriptCall } from '../connection/script-call.js';
 import { integerOf } from '../reply-shape.js';
 
-/** `remaining` when nothing limits the holder. */
+/** The value of `remaining` when the holder's lease has no end. */
 const WITHOUT_LIMIT = -1;
 
 /**

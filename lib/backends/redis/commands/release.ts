@@ -11,7 +11,7 @@ import { LOCK_SCRIPTS, type LockScript } from './lock-type-table.js';
  * The replies that are not a number of listeners. See scripts/includes/release-replies.lua.
  */
 const NOT_HELD = -1;
-const NOBODY_TOLD = -2;
+const NOT_PUBLISHED = -2;
 
 const UNSENT: ReleaseReply = { released: false, listeners: 0, published: false, resent: false };
 
@@ -25,14 +25,14 @@ export class ReleaseBatch implements BatchedScript<ReleaseRequest, ReleaseReply>
 
   /**
    * @param publish the command by which waiters are notified: PUBLISH or SPUBLISH
-   * @param others how many others listen, of this many that got the message; `head` is the waiter that a fair lock
-   * notified
+   * @param others returns how many of the clients that received the message belong to other processes; `head` is the
+   *   waiter that a fair lock notified
    */
   constructor(
     type: HeldType,
     private readonly connection: RedisConnection,
     private readonly publish: () => string,
-    private readonly others: (owner: OwnerRef, told: number, head: string | undefined) => number,
+    private readonly countOthers: (owner: OwnerRef, received: number, head: string | undefined) => number,
   ) {
     this.form = LOCK_SCRIPTS[type].release;
     this.script = scripts[this.form.name];
@@ -58,13 +58,14 @@ export class ReleaseBatch implements BatchedScript<ReleaseRequest, ReleaseReply>
     const server = this.connection.description;
     const { resent } = call;
     const [result, detail] = Array.isArray(answer) ? answer : [answer];
-    const told = integerOf(result, server);
-    if (told === NOT_HELD) {
+    const received = integerOf(result, server);
+    if (received === NOT_HELD) {
       return { released: false, listeners: 0, published: false, resent, at: integerOf(detail, server) };
     }
-    if (told === NOBODY_TOLD || request.quietly) return { released: true, listeners: 0, published: false, resent };
-    const listeners = this.others(request, told, detail && String(detail));
+    if (received === NOT_PUBLISHED || request.quietly)
+      return { released: true, listeners: 0, published: false, resent };
+    const listeners = this.countOthers(request, received, detail && String(detail));
     // A node of a cluster counts only its own clients. This process may receive the message from another node.
-    return { released: true, listeners, published: told > 0 || this.connection.isCluster, resent };
+    return { released: true, listeners, published: received > 0 || this.connection.isCluster, resent };
   }
 }

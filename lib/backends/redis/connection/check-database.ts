@@ -4,9 +4,9 @@ import { unexpected } from '../reply-shape.js';
 import { messageOf, withoutSecrets } from './redis-errors.js';
 
 /**
- * Checks that the server has the database that was asked for: a client may report a missing one only in its log, and
- * continue in database 0. Most clusters have no other. A borrowed connection to one server is left alone, as its user
- * may select databases.
+ * Checks that the server has the requested database. A client may report a missing one only in its log, and continue in
+ * database 0. Most clusters have no other. A borrowed connection to one server is not checked, because the application
+ * may select databases itself.
  *
  * @throws BackendError when it cannot be used
  */

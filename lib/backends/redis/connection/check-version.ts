@@ -24,7 +24,7 @@ export function checkVersion(info: string, server: string): void {
 /**
  * The name and version of a server, for logs: `Redis 7.4.1`.
  *
- * @param info what INFO says; `''`: the user may not ask
+ * @param info the reply to INFO; `''` if the user has no permission for INFO
  */
 export function serverName(info: string): string {
   const valkey = /^valkey_version:(\S+)/m.exec(info)?.[1];

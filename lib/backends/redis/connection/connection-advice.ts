@@ -4,14 +4,14 @@ import { messageOf } from './redis-errors.js';
 /** The advice for errors whose message begins with or contains a text. */
 const ADVICE: readonly (readonly [RegExp, string])[] = [
   [/ECONNREFUSED/, 'nothing listens there; check host and port, and that Redis runs'],
-  [/ENOTFOUND|EAI_AGAIN/, 'the name of the host is not known here; check it, and the DNS'],
+  [/ENOTFOUND|EAI_AGAIN/, 'the host name cannot be resolved; check the name and the DNS'],
   [
     /ETIMEDOUT|Connection timeout|EHOSTUNREACH|ENETUNREACH/,
     'the host cannot be reached; check firewalls, security groups and the network',
   ],
   [/ENOENT|EACCES/, 'check the path of the socket, and its permissions'],
-  [/NOAUTH/, 'it wants a password: redis://user:password@host; reserved characters are percent-encoded'],
-  [/DENIED|protected mode/, 'set a password on the server, or ask it from its own host'],
+  [/NOAUTH/, 'it requires a password: redis://user:password@host; reserved characters are percent-encoded'],
+  [/DENIED|protected mode/, "set a password on the server, or connect from the server's own host"],
   [/WRONGPASS|AUTH/, 'check user and password; reserved characters in a URL are percent-encoded'],
   [
     /CERT_|certificate|SELF_SIGNED|UNABLE_TO_/i,
@@ -22,8 +22,8 @@ const ADVICE: readonly (readonly [RegExp, string])[] = [
     /EPIPE|Connection is closed/,
     'the server hung up: it may be in protected mode (no password, another host), or have no connection left (maxclients)',
   ],
-  [/maxclients|max number of clients/i, 'Redis has no connection left; raise maxclients, or find who keeps them'],
-  [/LOADING|BUSY|MASTERDOWN|CLUSTERDOWN/, 'it passes when Redis has started, or the failover is over'],
+  [/maxclients|max number of clients/i, 'Redis has no connection left; raise maxclients, or find out who holds them'],
+  [/LOADING|BUSY|MASTERDOWN|CLUSTERDOWN/, 'this passes once Redis has started, or the failover is over'],
 ];
 
 /**

@@ -10,7 +10,7 @@ import type { SilentConnections } from './silent-connections.js';
 export class NodeOutages implements NodeWatch {
   /** By their names: see {@link Topology.nodeOfSlot}. */
   private readonly healths = new Map<string, NodeHealth>();
-  /** The nodes that have not answered a PING yet: it may wait for a connection. */
+  /** The nodes that have not answered a PING yet, which may still be waiting for a connection. */
   private readonly pinging = new Set<string>();
   private listener: (node: NodeHealth) => void = () => {};
 
@@ -20,7 +20,7 @@ export class NodeOutages implements NodeWatch {
     private readonly silent: SilentConnections,
   ) {}
 
-  /** @param key undefined: of no particular node */
+  /** @param key undefined: no particular node is meant */
   node(key: string | undefined): NodeHealth {
     return this.named(this.nameOf(key));
   }
@@ -50,7 +50,7 @@ export class NodeOutages implements NodeWatch {
     const command = context.runtime.detached(() => link.send('ping', []));
     const timer = answerTimer(context.runtime, context.runtime.monotonic() + context.commandTimeout, () => {
       health.failed(false);
-      topology.refresh(); // after a failover, another one has the slots
+      topology.refresh(); // after a failover, another node has the slots
       silent.check(() => command);
     });
     const end = () => {

@@ -17,7 +17,7 @@ interface ConnectionExtras {
   readonly onFirstAnswer?: (info: string) => void;
 }
 
-/** The connection that the scripts run on: what all calls to the servers of one {@link Topology} share. */
+/** The connection on which scripts run. All calls to the servers of one {@link Topology} share it. */
 export class RedisConnection {
   readonly health: NodeOutages;
   private readonly runner: ScriptRunner;
@@ -107,8 +107,8 @@ export class RedisConnection {
   }
 
   /**
-   * How many replicas have everything that was written on a connection: returns once `enough` have it, or after
-   * `timeout` ms.
+   * Counts the replicas that have everything that was written on a connection. Resolves once `enough` of them have it,
+   * or after `timeout` ms.
    *
    * @throws Error when that connection is gone
    */
@@ -119,7 +119,7 @@ export class RedisConnection {
     return replicas;
   }
 
-  /** A connection of ours to the same place, for commands that block it. */
+  /** Opens another connection to the same servers, for commands that block it. */
   duplicate(context: ConnectionContext): RedisConnection {
     return new RedisConnection(this.topology.duplicate(), context, { health: this.health });
   }
@@ -129,14 +129,15 @@ export class RedisConnection {
     this.topology.leaveReplica();
   }
 
-  /** Closes what is ours; unanswered commands fail. Settles when the connections are closed. */
+  /** Closes our own connections; unanswered commands fail. Settles when the connections are closed. */
   close(): Promise<void> {
     return this.topology.close();
   }
 }
 
 /**
- * Warns of a server that evicts keys when its memory is full: it could evict a lock that is held, and grant it again.
+ * Warns of a server that evicts keys when its memory is full, because it could evict a lock that is held, and grant it
+ * again.
  */
 function warnOfEviction(info: string, server: string, warn: (message: string) => void): void {
   const limit = /^maxmemory:(\d+)/m.exec(info)?.[1] ?? '0';

@@ -18,7 +18,7 @@ export class EndedError extends Error {
 
 /** How far a command got. */
 export interface Delivery {
-  /** It left this process at least once. */
+  /** The command left this process at least once. */
   readonly written: boolean;
   /** It may have been executed by a server whose answer was lost. */
   readonly resent: boolean;
@@ -29,7 +29,7 @@ export interface Delivery {
 }
 
 /**
- * Error codes, with which Redis starts its messages; Redis 6 puts other words before the code of an error inside a
+ * Error codes. Redis starts its messages with them, but Redis 6 puts other words before the code of an error inside a
  * script. NOTALOCK is one of our scripts: see scripts/includes/lock-fields.lua.
  */
 const CODE = /\b(NOPERM|NOAUTH|WRONGPASS|WRONGTYPE|NOTALOCK|READONLY|TRYAGAIN|MOVED|ASK|CROSSSLOT)\b/;
@@ -109,7 +109,7 @@ export function itemError(message: string, delivery: Delivery, server: string): 
 
 export function wrongType(key: string, found: string, server: string): BackendError {
   return new BackendError(
-    `${server}: ${key} is not a lock of this kind but a ${found}. Choose another lock name or keyPrefix: something else has this one, such as a semaphore`,
+    `${server}: ${key} is not a lock of this kind but a ${found}. Choose another lock name or keyPrefix, because something else uses this key, such as a semaphore`,
     'key',
     'refused',
   );

@@ -3,7 +3,10 @@ import type { Topology } from '../links/topology.js';
 import type { Script } from '../scripts.js';
 import type { Delivery } from './redis-errors.js';
 
-/** What a script is called with, and who receives its answer: either `done` or `fail` is called, once, later. */
+/**
+ * The arguments of a script call, and the functions that receive its answer. Either `done` or `fail` is called, once
+ * and asynchronously.
+ */
 export interface ScriptRequest {
   readonly script: Script;
   /** All in one slot of a cluster. */
@@ -14,13 +17,13 @@ export interface ScriptRequest {
    * that moment as their first argument, and do nothing after it. Undefined for other scripts.
    */
   readonly deadline: number | undefined;
-  /** Whether the caller repeats it in parts when its keys are on different nodes. */
+  /** Whether the caller repeats the call in parts if its keys are on different nodes. */
   readonly divisible: boolean;
   done(reply: unknown): void;
   fail(error: unknown): void;
 }
 
-/** One call of a script: by its checksum, or by its source where the server does not know the checksum. */
+/** One call of a script: by its checksum, or by its source if the server does not know the checksum. */
 export class ScriptCall implements Delivery {
   private command: SentCommand | undefined;
   private wasResent = false;
@@ -53,7 +56,7 @@ export class ScriptCall implements Delivery {
     return this.deadline === undefined ? undefined : Number(this.deadline);
   }
 
-  /** How often {@link send} was called: a second time when the deadline of the first was misjudged. */
+  /** How often {@link send} was called. It is called again if the deadline of the first call was misjudged. */
   get sends(): number {
     return this.sendCount;
   }
@@ -70,7 +73,7 @@ export class ScriptCall implements Delivery {
     return this.command?.isAnswer(error) ?? false;
   }
 
-  /** The connection that it was executed on. */
+  /** The connection on which the script was executed. */
   get socket(): object | undefined {
     return this.command?.socket;
   }
@@ -80,12 +83,12 @@ export class ScriptCall implements Delivery {
     return this.command?.writtenAt ?? 0;
   }
 
-  /** The command that was made of it last; undefined while the server's clock is not known. */
+  /** The latest command that was created for the call; undefined while the server's clock is not known. */
   get latest(): SentCommand | undefined {
     return this.command;
   }
 
-  /** Prevents its execution if that is still possible, because its caller has left. */
+  /** Prevents the execution of the call if that is still possible, because its caller has left. */
   abandon(): void {
     this.abandoned = true;
     this.command?.abandon();
@@ -100,8 +103,9 @@ export class ScriptCall implements Delivery {
 }
 
 /**
- * The arguments of EVALSHA. No literal, because V8 would begin to allocate these arrays in the old generation, where each
- * keeps hundreds of strings alive for long. No `concat`, which takes twice as long.
+ * The arguments of EVALSHA. They are not built with a literal, because V8 would begin to allocate these arrays in the
+ * old generation, where each keeps hundreds of strings in memory for long. Nor are they built with `concat`, which
+ * takes twice as long.
  */
 function commandOf({ script, keys, args }: ScriptRequest, deadline: string | undefined): string[] {
   const command = new Array<string>(2 + keys.length + (deadline === undefined ? 0 : 1) + args.length);

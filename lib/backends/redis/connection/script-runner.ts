@@ -33,7 +33,7 @@ export class ScriptRunner {
     this.clocks.of(keys).sample(time, call.writtenAt, this.context.runtime.monotonic(), call.socket);
   }
 
-  /** The caller of this script got no answer in time and has left. */
+  /** Called when the caller of this script has got no answer in time and has left. */
   giveUp(call: ScriptCall): void {
     call.abandon();
     this.silent.check(() => call.latest ?? this.clocks.pendingCommand);
@@ -53,12 +53,12 @@ export class ScriptRunner {
   }
 
   /**
-   * The server refused the script because its deadline had passed: the server's clock was set, or this machine slept.
-   * The script is sent once more.
+   * Handles a script that the server refused because its deadline had passed: the server's clock was set, or this
+   * machine was suspended. The script is sent once more.
    */
   private expired(call: ScriptCall, request: ScriptRequest, clock: ServerClock, time: number): void {
     const now = this.context.runtime.monotonic();
-    // After a slow round trip the old samples may well be right, and the deadline really over.
+    // After a slow round trip, the old samples may well be right, and the deadline may really have passed.
     if (now - call.writtenAt < this.context.commandTimeout / 2) clock.forget();
     clock.sample(time, call.writtenAt, now, call.socket);
     if (call.sends > 1 || now >= (request.deadline as number)) request.fail(new ExpiredError());

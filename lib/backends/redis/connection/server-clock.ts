@@ -1,7 +1,7 @@
-/** How many samples are kept: both clocks drift, and old samples become wrong. */
+/** How many samples are kept. Old samples become wrong, because both clocks drift. */
 const SAMPLES = 8;
 /**
- * Deadlines are rounded up to multiples of this many ms, so that many calls share one formatted number: formatting
+ * Deadlines are rounded up to multiples of this many ms, so that many calls share one formatted number. Formatting
  * costs as much as sending.
  */
 const DEADLINE_STEP = 16;
@@ -11,7 +11,7 @@ const STALE_AFTER = 30_000;
 /**
  * The clock of one server, estimated from the monotonic clock of this process. A sample is the server's time minus the
  * local time just before the command was sent, so it is never too small. The smallest of the recent samples is the
- * best. A deadline that is computed with it is never too early: no request is refused while its caller still waits.
+ * best. A deadline that is computed with it is never too early, so no request is refused while its caller still waits.
  */
 export class ServerClock {
   private samples: { readonly offset: number; readonly uncertainty: number }[] = [];

@@ -12,8 +12,8 @@ const ACCEPTABLE_UNCERTAINTY = 100;
 const MAX_REPETITIONS = 3;
 
 /**
- * The clocks of all servers. Each server is asked for its time before the first script runs there. It is also checked
- * for the database of the connection.
+ * The clocks of all servers. Each server is asked for its time before the first script runs there. At the same time, it
+ * is checked that the server has the connection's database.
  */
 export class ServerClocks {
   /** One for each node of a cluster. */

@@ -2,9 +2,12 @@ import { deadlineTimer } from '../../runtime.js';
 import type { ConnectionContext } from '../links/connection-context.js';
 import type { SentCommand } from '../links/link.js';
 
-/** Replaces connections on which nothing arrives any more: no error reports a half-open connection. */
+/** Replaces connections on which nothing arrives any more, because no error reports a half-open connection. */
 export class SilentConnections {
-  /** @param replaced the connections are ours, and the user has not chosen another time limit for them */
+  /**
+   * @param replaced whether silent connections are replaced: only our own ones, and only if the user has set no time
+   *   limit for them
+   */
   constructor(
     private readonly replaced: boolean,
     private readonly context: ConnectionContext,
@@ -21,8 +24,8 @@ export class SilentConnections {
     const command = latest();
     const idle = command?.idleSinceWrite;
     if (command === undefined || idle === undefined) return;
-    // Its timer fires only after Node.js has read what has arrived.
+    // The timer fires only after Node.js has read what has arrived.
     if (idle < commandTimeout) deadlineTimer(runtime, commandTimeout - idle, () => this.check(latest));
-    else command.destroySocket(new Error(`nothing came from the server within ${commandTimeout} ms`));
+    else command.destroySocket(new Error(`the server sent nothing within ${commandTimeout} ms`));
   }
 }

@@ -44,7 +44,7 @@ export async function readClients({ single, connection }: ScriptContext): Promis
   return arrayOf(clients, connection.description).filter(isClientId).slice(-MOST_CLIENTS);
 }
 
-/** @returns undefined where there is no record, or one that no version of this library writes */
+/** @returns undefined if there is no record, or one that no version of this library writes */
 export async function readClient(
   clientId: string,
   { single, connection }: ScriptContext,

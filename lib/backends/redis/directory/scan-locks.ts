@@ -6,7 +6,9 @@ import { ALL_NOTES, isBesideLocks, notedKey } from '../lock-keys.js';
 import { arrayOf } from '../reply-shape.js';
 import type { NodeCommands } from './node-commands.js';
 
-/** A page ends after this many SCANs, even if few locks were found: the server may have millions of other keys. */
+/**
+ * A page ends after this many SCANs, even if few locks were found, because the server may have millions of other keys.
+ */
 const MOST_SCANS = 100;
 
 /** Notes are rare among the scanned keys, so each SCAN covers more keys. */
@@ -32,7 +34,7 @@ export async function scanLocks(
   commands: NodeCommands,
 ): Promise<KeyPage | undefined> {
   const masters = topology.masters();
-  // A list that misses its locks would look complete.
+  // Without its locks, the list would still look complete.
   const [unreachable] = topology.unreachableMasters();
   if (unreachable !== undefined) {
     topology.refresh();
@@ -76,7 +78,7 @@ function following({ node, notes }: Place, position: string): Place {
 
 interface Place {
   readonly node: number;
-  /** It goes through the notes, after the locks. */
+  /** The scan goes through the notes, which come after the locks. */
   readonly notes: boolean;
   readonly position: string;
 }

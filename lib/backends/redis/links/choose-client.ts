@@ -10,10 +10,10 @@ import type { Topology } from './topology.js';
 import { checkUrl, toNodeRedisConnection } from './url-settings.js';
 
 /**
- * The client library that connects a URL: ioredis where it is installed, which was the only client for long, and
+ * The client library for a URL: ioredis if it is installed, because it used to be the only supported client, and
  * node-redis otherwise.
  *
- * @throws ConnectionError where neither is installed
+ * @throws ConnectionError if neither is installed
  */
 export function clientForUrl(): 'ioredis' | 'node-redis' {
   if (loadIoredis() !== undefined) return 'ioredis';

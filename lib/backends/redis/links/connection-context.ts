@@ -1,6 +1,6 @@
 import type { Runtime } from '../../runtime.js';
 
-/** What a connection needs of the backend that it belongs to. */
+/** What a connection needs from the backend that it belongs to. */
 export interface ConnectionContext {
   readonly runtime: Runtime;
   /** Milliseconds within which every command is answered. */

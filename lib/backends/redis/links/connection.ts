@@ -1,6 +1,8 @@
 import type { Cluster, ClusterNode, ClusterOptions, Redis, RedisOptions } from 'ioredis';
 
-/** A type of ioredis; `never` where ioredis is not installed, and the compiler takes its types for `any`. */
+/**
+ * A type of ioredis. It is `never` if ioredis is not installed, because the compiler treats its types as `any` there.
+ */
 type IfInstalled<T> = 0 extends 1 & T ? never : T;
 
 /** A Redis Cluster, given by some of its nodes. @publicApi */

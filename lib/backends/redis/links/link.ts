@@ -7,7 +7,7 @@ export interface SentCommand {
   readonly reply: Promise<unknown>;
   /** The connection on which it was written last. `undefined`: it has not left this process. */
   readonly socket: object | undefined;
-  /** It was written on a second connection after the first one broke: it may have been executed twice. */
+  /** It was written on a second connection after the first one broke, so it may have been executed twice. */
   readonly resent: boolean;
   /** When it was written last, on the monotonic clock, in milliseconds. */
   readonly writtenAt: number;
@@ -20,7 +20,7 @@ export interface SentCommand {
    * Whether the error is the server's reply to this command, and not, for example, to the handshake of a connection.
    */
   isAnswer(error: unknown): boolean;
-  /** Its reply is no longer needed. If the command has not been written yet, it is never executed. */
+  /** Called when the reply is no longer needed. If the command has not been written yet, it will never be executed. */
   abandon(): void;
   /** Destroys the connection on which it was written, so that it is replaced. */
   destroySocket(reason: Error): void;

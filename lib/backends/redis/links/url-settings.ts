@@ -37,8 +37,8 @@ export function checkUrl(text: string): void {
 }
 
 /**
- * The settings of a checked URL as options of node-redis. The URL is read like in ioredis, so that it means the same
- * database with both.
+ * The settings of a checked URL as options of node-redis. The URL is read as ioredis reads it, so that it means the
+ * same database with both clients.
  */
 export function parseUrl(text: string): NodeRedisOptions {
   const path = text.startsWith('/') && !text.startsWith('//') ? text.split('?')[0] : undefined;
@@ -66,10 +66,10 @@ export function parseUrl(text: string): NodeRedisOptions {
   };
 }
 
-/** The options by which node-redis connects to a checked URL. */
+/** The options with which node-redis connects to a checked URL. */
 export function toNodeRedisConnection(url: string): NodeRedisConnection {
   const options = parseUrl(url);
-  // With RESP 3, node-redis leaves out a user without a password, and is the default user.
+  // With RESP 3, node-redis omits a user without a password, and connects as the default user.
   const isPasswordless = options.username !== undefined && options.password === undefined;
   return { client: 'node-redis', ...options, ...(isPasswordless && { RESP: 2 }) };
 }

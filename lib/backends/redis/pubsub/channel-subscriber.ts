@@ -8,7 +8,7 @@ import { SubscriberLink } from './subscriber-link.js';
 import { type ChannelListener, Topic } from './topic.js';
 
 export interface ChannelSubscription {
-  /** Settles when messages arrive from now on; stays pending through an outage, never rejects. */
+  /** Settles when messages arrive from now on. It stays pending during an outage, and never rejects. */
   readonly ready: Promise<void>;
   close(): void;
 }
@@ -130,11 +130,11 @@ export class ChannelSubscriber {
     });
   }
 
-  /** Listeners may be added and removed while it runs. */
-  private notify(name: string, tell: (listener: ChannelListener) => void): void {
+  /** Calls all listeners of a channel. Listeners may be added and removed meanwhile. */
+  private notify(name: string, report: (listener: ChannelListener) => void): void {
     for (const listener of [...(this.topics.get(name)?.listeners ?? [])]) {
       try {
-        tell(listener);
+        report(listener);
       } catch (error) {
         this.context.onError(error);
       }

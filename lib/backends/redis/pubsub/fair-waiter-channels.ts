@@ -7,8 +7,8 @@ import { wakeListener } from './wake-listener.js';
 type Listener = (wake: Wake) => void;
 
 /**
- * The channels of a fair lock's waiters where pub/sub is sharded. Sharded pub/sub has no patterns, so each waiter has a
- * subscription of its own, whose messages go to all listeners of the lock.
+ * The channels of a fair lock's waiters where pub/sub is sharded. Sharded pub/sub has no patterns, so each waiter has
+ * its own subscription, whose messages go to all listeners of the lock.
  */
 export class FairWaiterChannels {
   private readonly listeners = new Map<string, Set<Listener>>();

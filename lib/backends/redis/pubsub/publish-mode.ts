@@ -32,7 +32,7 @@ export class PublishMode {
   /**
    * Asks a server.
    *
-   * @param key any key that this client uses: the server that has it is asked
+   * @param key any key that this client uses; the server that has it is asked
    * @throws BackendError when no server answers; the next call asks again
    */
   ask(key: string): Promise<PublishCommand> {

@@ -10,15 +10,19 @@ const CHANNEL_KINDS: readonly ChannelKind[] = ['channel', 'pattern', 'sharded'];
 const MAX_CHANNELS_PER_COMMAND = 512;
 
 /**
- * A connection that receives no messages may be half open: it is checked this often while somebody waits for a message.
+ * A connection that receives no messages may be half open, so it is checked this often while somebody waits for a
+ * message, in milliseconds.
  */
 const PING_INTERVAL = 2_000;
 /**
- * A connection that only listens for forced releases, which the next renewals also notice, is checked every fifth
- * time.
+ * A connection that only listens for forced releases is checked every fifth time, because the next renewals also notice
+ * those.
  */
 const IDLE_PINGS = 5;
-/** A connection whose answer takes longer counts as lost, because waiters would miss messages. */
+/**
+ * A connection whose answer takes longer than this, in milliseconds, counts as lost, because waiters would miss
+ * messages.
+ */
 const LONGEST_ANSWER = 2_000;
 const CONNECT_TIMEOUT = 10_000;
 
@@ -30,7 +34,7 @@ export interface LinkOwner {
   /**
    * The connection is lost, with all subscriptions. Called once. The link cannot be used after that.
    *
-   * @param silent it was ready, and has stopped answering: messages may have been lost for some time
+   * @param silent it was ready and has stopped answering, so messages may have been lost for some time
    */
   down(silent: boolean): void;
   /** Whether its server is still the right one for its channels. */
@@ -233,7 +237,7 @@ function isDenied(error: unknown): boolean {
 function consequenceOf(channel: string): string {
   return isClientChannel(channel)
     ? 'a forced release is noticed only at the next renewal'
-    : 'waiters for this lock sleep longer';
+    : 'waiters for this lock may sleep longer';
 }
 
 /** Channels to subscribe to, or to unsubscribe from, grouped by the commands that do so. */

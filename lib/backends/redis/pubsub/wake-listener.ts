@@ -4,7 +4,7 @@ import type { ChannelListener } from './topic.js';
 /**
  * Turns messages into wake-ups of waiters.
  *
- * @param ownerOf the owner that a message on this channel is for; by default, it is for any waiter
+ * @param ownerOf returns the owner for which a message on this channel is meant; by default, it is meant for any waiter
  */
 export function wakeListener(listener: (wake: Wake) => void, ownerOf?: (channel: string) => string): ChannelListener {
   return {

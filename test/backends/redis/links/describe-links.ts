@@ -11,25 +11,25 @@ import { until } from '../../../support/until.js';
 
 /** An adapter under test. */
 export interface Adapter {
-  /** Makes a connection to one server, and what is to be closed afterwards. */
+  /** Makes a connection to one server, and returns it with what must be closed afterwards. */
   connect(url: string): { readonly connection: Connection; readonly close?: () => unknown };
-  /** It sends commands again whose reply was lost, and says so. */
+  /** Whether it sends commands again whose reply was lost, and reports that. */
   readonly sendsAgain: boolean;
-  /** The connection is the user's client itself, whose events are the user's. */
+  /** Whether the connection is the user's own client, whose events are the user's concern. */
   readonly isBorrowed?: true;
 }
 
 /** Long enough for a slow machine. */
 const COMMAND_TIMEOUT = 5_000;
 
-/** What a topology reports, and its errors. */
+/** Records what a topology reports, and its errors. */
 interface Opened {
   readonly topology: Topology;
   readonly failures: Error[];
   readonly connections: () => number;
 }
 
-/** What a link must be able to say, whatever client makes it. The backend's promises rest on each of these. */
+/** What a link must report, whichever client is behind it. The guarantees of the backend depend on each of these. */
 export function describeLinks(name: string, adapter: Adapter): void {
   describe(`links by ${name}`, () => {
     let redis: RedisServer;
@@ -107,7 +107,7 @@ export function describeLinks(name: string, adapter: Adapter): void {
       expect(await topology.send('get', ['nothing']).reply).toBeNull();
     });
 
-    it('tell what the server answered from what went wrong on the way', async () => {
+    it('distinguish answers of the server from errors on the way', async () => {
       const { topology } = open();
       const unknown = topology.send('evalsha', ['0'.repeat(40), '0']);
       const answer = await unknown.reply.catch((error: unknown) => error);
@@ -185,7 +185,7 @@ export function describeLinks(name: string, adapter: Adapter): void {
       await until(() => ended);
     });
 
-    it('connect again by themselves, and say so', async () => {
+    it('reconnect automatically, and report it', async () => {
       const { topology, failures, connections } = open();
       await topology.send('ping', []).reply;
       await proxy.refuse();
@@ -245,7 +245,7 @@ export function describeLinks(name: string, adapter: Adapter): void {
       },
     );
 
-    it.each(kinds)('subscribe to a %s again that they are about to leave', async (kind, subscribed, publish) => {
+    it.each(kinds)('subscribe again to a %s that they are about to leave', async (kind, subscribed, publish) => {
       if (!(await knows(publish))) return;
       const { topology } = open();
       await topology.send('ping', []).reply;
@@ -280,7 +280,7 @@ export function describeLinks(name: string, adapter: Adapter): void {
       expect(heard).toEqual([]);
     });
 
-    it('leave no connection behind that was being made when they were closed', async () => {
+    it('leave no connection behind that was being opened when they were closed', async () => {
       const { topology } = open();
       await topology.send('ping', []).reply;
       const connection = topology.subscriber(undefined) as SubscriberConnection;

@@ -101,6 +101,26 @@ describe.each(Object.entries(cluster))('links to a cluster by %s', (library, con
     expect(topology.unreachableMasters()).toEqual([]);
   });
 
+  it('use a master that can be reached if any master is suitable', async () => {
+    const masters = await Promise.all(['a', 'b', 'c'].map((key) => servers.masterOf(slotOf(key))));
+    expect(new Set(masters).size).toBe(3);
+    for (const master of masters) {
+      const { proxy, map } = await through(master);
+      const topology = open(connection(servers.nodes, map));
+      const dead = `127.0.0.1:${master.port}`;
+      await until(() => topology.masters().length === 3);
+      await Promise.all(topology.masters().map((link) => link.send('ping', []).reply));
+      await proxy.stop();
+      await until(() => topology.unreachableMasters().length > 0);
+      expect(await topology.send('ping', []).reply).toBe('PONG');
+      const chosen = [0, 0.4, 0.8].map((random) => topology.master(undefined, random)?.address);
+      expect(chosen).not.toContain(library === 'ioredis' ? `127.0.0.1:${proxy.port}` : dead);
+      for (let subscriber = 0; subscriber < 5; subscriber++) await subscribe(topology, undefined);
+      // This one has never been connected to it.
+      expect(await open(connection(servers.nodes, map)).send('ping', []).reply).toBe('PONG');
+    }
+  });
+
   it('never execute twice in silence: the reply of an INCR is lost', async () => {
     const key = `counter:${library}`;
     const { proxy, map } = await through(await servers.masterOf(slotOf(key)));
@@ -226,7 +246,7 @@ describe.each(Object.entries(sentinel))('links through Sentinels by %s', (librar
     expect(old).not.toBe(await servers.master());
   });
 
-  it('ask the next Sentinel where one is away', async () => {
+  it('ask the next Sentinel if one is down', async () => {
     await servers.sentinels[0]?.kill();
     const topology = open(connection(name, sentinels));
     await until(() => answers(topology));

@@ -14,16 +14,19 @@ export interface CrowdModel extends CrowdPlan {
 }
 
 export interface ModelledFigures extends CrowdFigures {
-  /** The longest that an answer took, in milliseconds. Above the commandTimeout, the model would be too kind. */
+  /**
+   * The longest time for an answer, in milliseconds. If it exceeded the commandTimeout, the model would be too
+   * optimistic.
+   */
   readonly slowest: number;
 }
 
-/** In virtual time, a bound for what hangs: so much, and as much again for each process. */
+/** The limit for a run that hangs, in milliseconds of virtual time. Each process adds the same time again. */
 const LONGEST_RUN = 60_000;
 const LONGEST_ROUND = 1_000;
 const logger = { warn() {}, error() {} };
 
-/** The real engine, once for each process, in front of a modelled server in virtual time. */
+/** Runs the real engine, once for each process, against a modelled server in virtual time. */
 export async function simulateCrowd({
   processes,
   costs,

@@ -2,7 +2,7 @@ import { simulateCrowd } from './crowd-model.js';
 
 const COSTS = { latency: 0.25, command: 0.02, write: 0.2, message: 0.02, answer: 0.05 };
 
-/** Whole rounds: everybody may have the lock equally often. */
+/** Only whole rounds are measured, so that every process can have the lock equally often. */
 const crowdOf = (processes: number, costs = COSTS, together = false) =>
   simulateCrowd({ processes, costs, together, hold: 5, bodies: 4 * processes, lease: 1_000 });
 
@@ -35,7 +35,7 @@ describe('the model of a crowd that waits for one lock', () => {
     expect(together.steady.handOver).toBeGreaterThan(apart.steady.handOver + 10 * costs.message);
   });
 
-  it('serves the next one soon after the lease of a process that died, each having asked a few times', async () => {
+  it('serves the next one soon after the lease of a dead process has ended, with a few requests per process', async () => {
     const { recovery, recoveryCommands, processes } = await crowdOf(40);
     expect(recovery).toBeGreaterThan(-5);
     expect(recovery).toBeLessThan(100);

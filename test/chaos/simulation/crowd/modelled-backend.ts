@@ -20,15 +20,18 @@ import type { VirtualTime } from '../simulated/virtual-time.js';
 import type { ModelledProcess } from './modelled-process.js';
 import type { ModelledServer, Socket } from './modelled-server.js';
 
-/** A process that waits PINGs on the connection that subscribes: see lib/backends/redis/pubsub/subscriber-link.ts. */
+/**
+ * A waiting process sends PINGs on its connection for subscriptions: see lib/backends/redis/pubsub/subscriber-link.ts.
+ * In milliseconds.
+ */
 const PING_INTERVAL = 2_000;
 
-/** The two connections of one process to the server. Nothing gets lost, and everything takes its time. */
+/** The two connections of one process to the server. Nothing is lost, but everything takes time. */
 export class ModelledBackend implements LockBackend {
   readonly description = 'modelled';
   readonly synchronizers = undefined;
   readonly health: SingleNodeWatch;
-  /** The longest that an answer took, in milliseconds. */
+  /** The longest time for an answer, in milliseconds. */
   slowest = 0;
   private readonly commands: Socket = {};
   private readonly subscriber: Socket = {};

@@ -5,7 +5,7 @@ import type { VirtualTime } from '../simulated/virtual-time.js';
 
 const TODAY = Date.parse('2025-01-01T00:00:00Z');
 
-/** The event loop of a Node.js process: one thing after the other, each of which takes its time. */
+/** The event loop of a Node.js process. It does one thing after another, and each of them takes time. */
 export class EventLoop {
   /** Milliseconds of work so far. */
   worked = 0;
@@ -26,12 +26,15 @@ interface Ringing extends Timer {
 }
 
 /**
- * What an engine sees of a process that has one service. In a fleet each of them has an event loop; where many
- * services are in one process, as in the run that calibrates the model, they share it.
+ * The process of one service, as the engine sees it. In a fleet, each process has its own event loop. If many services
+ * are in one process, as in the run that calibrates the model, they share it.
  */
 export class ModelledProcess implements Runtime {
   private readonly timers = new Set<Ringing>();
-  /** The earliest event of virtual time that will look for timers. Each message sets a timer anew, mostly a later one. */
+  /**
+   * The earliest event of virtual time that will check the timers. Each message sets a timer again, usually to a later
+   * time.
+   */
   private alarm = Number.POSITIVE_INFINITY;
 
   constructor(
@@ -53,7 +56,7 @@ export class ModelledProcess implements Runtime {
     return `${String(this.name).padStart(8, '0')}-0000-4000-8000-${String(this.name).padStart(12, '0')}`;
   }
 
-  /** As Node's: whole milliseconds, at least one. */
+  /** Like a timer of Node.js: whole milliseconds, at least one. */
   timer(delay: number, callback: () => void): Timer {
     const due = this.time.now + Math.max(1, Math.ceil(delay));
     const timer = { due, callback, cancel: () => void this.timers.delete(timer) };

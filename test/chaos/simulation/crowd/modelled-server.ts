@@ -3,28 +3,31 @@ import type { VirtualTime } from '../simulated/virtual-time.js';
 
 const TODAY = Date.parse('2025-01-01T00:00:00Z');
 
-/** What things take, in milliseconds. */
+/** How long things take, in milliseconds. */
 export interface Costs {
-  /** One way between a process and the server. */
+  /** The way from a process to the server, or back. */
   readonly latency: number;
   /** The server reads a script call and executes it. A PING is as cheap as a write. */
   readonly command: number;
-  /** The server puts something into one connection's socket: an answer, or a message that it publishes. */
+  /** The server writes an answer or a published message to the socket of one connection. */
   readonly write: number;
-  /** A process takes a message out of its socket and decides what to do about it. */
+  /** A process reads a message from its socket and decides what to do. */
   readonly message: number;
-  /** A process takes a script's answer out of its socket, and does what follows. A PING's is as cheap as a message. */
+  /**
+   * A process reads a script's answer from its socket, and does what follows. The answer to a PING is as cheap as a
+   * message.
+   */
   readonly answer: number;
 }
 
-/** Stands for one connection. */
+/** Identifies one connection. */
 export type Socket = object;
 
 /**
- * A Redis that executes one command at a time: real code in memory, behind the event loop of redis-server 7.0. A turn
- * of it executes all commands that have arrived, and then writes to each connection that has something to get, the
- * last one first. What arrives meanwhile waits for the next turn. So a PUBLISH holds up everybody for as long as the
- * server writes to its listeners.
+ * A Redis that executes one command at a time: the real memory backend behind a model of the event loop of redis-server
+ * 7.0. A turn of the loop executes all commands that have arrived, and then writes to each connection for which there
+ * is data, the last one first. Commands that arrive meanwhile wait for the next turn. So a PUBLISH delays everybody for
+ * as long as the server writes to its listeners.
  */
 export class ModelledServer {
   readonly store: MemoryStore;
@@ -50,13 +53,13 @@ export class ModelledServer {
     return kinds.reduce((sum, kind) => sum + (this.commands.get(kind) ?? 0), 0);
   }
 
-  /** A command has arrived. Its answer goes to {@link write}. */
+  /** Called when a command has arrived. Its answer is passed to {@link write}. */
   receive(kind: string, execute: () => void): void {
     this.arrived.push({ kind, execute });
     if (!this.working) this.turn();
   }
 
-  /** Something for a connection, which arrives there after the server has written it. */
+  /** Sends data to a connection. It arrives after the server has written it. */
   write(socket: Socket, arrive: () => void): void {
     const waiting = this.outgoing.get(socket);
     if (waiting === undefined) this.outgoing.set(socket, [arrive]);

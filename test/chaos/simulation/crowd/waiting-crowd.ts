@@ -1,22 +1,22 @@
 import type { LockService } from '../../../../lib/service/lock-service.js';
 
-/** Where a crowd waits: in virtual time, or in front of a real server. */
+/** The world in which a crowd waits: virtual time, or a real server. */
 export interface World {
   /** Milliseconds. */
   now(): number;
   sleep(milliseconds: number): Promise<void>;
-  /** What was spent until now. */
+  /** The costs up to now. */
   spent(): Promise<Spent>;
 }
 
 export interface Spent {
   /** Commands about the lock: attempts to acquire it, releases, tickets. */
   readonly commands: number;
-  /** PINGs by which processes that wait make sure that they still would hear of a release. */
+  /** PINGs with which waiting processes make sure that they would still receive the message of a release. */
   readonly pings: number;
   /** The attempts among them; undefined: not counted. */
   readonly attempts: number | undefined;
-  /** Messages of releases, one for each process that got it. */
+  /** Messages about releases, one for each process that received it. */
   readonly messages: number;
   /** Milliseconds of the server's work. */
   readonly server: number;
@@ -27,33 +27,33 @@ export interface Spent {
 export interface CrowdPlan {
   /** For how long each body holds the lock, in milliseconds. */
   readonly hold: number;
-  /** Bodies that are measured, after everybody had one. */
+  /** How many bodies are measured, after every process has had one. */
   readonly bodies: number;
-  /** The lease of the process that dies in the end, in milliseconds. */
+  /** The lease of the process that dies at the end, in milliseconds. */
   readonly lease: number;
 }
 
-/** The bodies between two moments. */
+/** The figures for the bodies between two moments. */
 export interface Stretch {
   readonly bodies: number;
   /** Milliseconds from one body to the next. */
   readonly handOver: number;
-  /** Spent for each body. */
+  /** The costs of each body. */
   readonly each: Spent;
   /** The wait that 99 % of the callers do not exceed, in milliseconds. */
   readonly p99: number;
-  /** Of the bodies that each process had. */
+  /** Jain's fairness index of the numbers of bodies per process. */
   readonly jain: number;
 }
 
 export interface CrowdFigures {
   readonly processes: number;
-  /** From the moment at which all of them ask, until everybody had the lock once. */
+  /** From the moment when all of them ask until each has had the lock once. */
   readonly first: Stretch;
   readonly steady: Stretch;
   /** Milliseconds from the end of the dead process's lease to the next body. */
   readonly recovery: number;
-  /** Commands from its death until then. */
+  /** The number of commands from its death until then. */
   readonly recoveryCommands: number;
 }
 
@@ -70,7 +70,7 @@ interface Mark {
 
 const NAME = 'crowd';
 
-/** As many processes as there are services, each with one caller who wants the same lock again and again. */
+/** One process for each service, each with one caller that repeatedly acquires the same lock. */
 export class WaitingCrowd {
   private readonly grants: Grant[] = [];
   private readonly expected: { readonly isThere: () => boolean; readonly resolve: () => void }[] = [];
@@ -113,14 +113,14 @@ export class WaitingCrowd {
         if (++this.inside > 1) throw new Error('two are inside');
         this.grants.push({ caller, waited: world.now() - asked });
         this.look();
-        // Those who wait in the end are let through.
+        // Callers that still wait at the end get the lock without holding it.
         if (!this.stopped) await world.sleep(plan.hold);
         this.inside--;
       });
     }
   }
 
-  /** A lease that is neither renewed nor released: for the others its holder is dead. */
+  /** Acquires a lease that is neither renewed nor released, so that its holder seems dead to the others. */
   private async recover(victim: LockService): Promise<readonly [time: number, commands: number]> {
     const { world, plan, grants } = this;
     await victim.acquire(NAME, { leaseTime: plan.lease });

@@ -5,7 +5,7 @@ import type { PermitRecorder } from '../../permit-recorder.js';
 import type { SimulatedProcess } from '../simulated/simulated-process.js';
 import type { SharedObjects } from './shared-objects.js';
 
-/** Locks by how they are used: one type for one name. */
+/** The names of locks by kind. Each name has one type. */
 export const NAMES = {
   reentrant: ['stock', 'order', 'parcel'],
   fenced: ['ledger'],
@@ -13,7 +13,7 @@ export const NAMES = {
   page: ['page'],
 } as const;
 
-/** One flow of control in one process, and what it needs to lead its life. */
+/** One flow of control in one process, with everything that its errands need. */
 export class Caller {
   constructor(
     readonly recorder: HistoryRecorder,
@@ -21,13 +21,13 @@ export class Caller {
     readonly shared: SharedObjects,
     readonly process: SimulatedProcess,
     readonly chance: SeededRandom,
-    /** The longest that it stays in a lock, in milliseconds. */
+    /** The longest time for which it holds a lock, in milliseconds. */
     private readonly longestStay: number,
-    /** How many of the names it uses: the fewer, the more contention. */
+    /** How many of the names it uses. With fewer names there is more contention. */
     private readonly variety: number,
   ) {}
 
-  /** Does what takes a while: nothing at all, some promises, a pause. */
+  /** Takes a random time: none, some promises, or a pause. */
   async stay(): Promise<void> {
     const kind = this.chance.next();
     if (kind < 0.2) return;

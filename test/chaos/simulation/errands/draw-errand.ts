@@ -5,6 +5,7 @@ import { LATCH_ERRANDS } from './latch-errands.js';
 import { PERMIT_ERRANDS } from './permit-errands.js';
 import { SCATTERED_ERRANDS } from './scattered-errands.js';
 import { SCOPED_ERRANDS } from './scoped-errands.js';
+import { TICKET_ERRANDS } from './ticket-errands.js';
 
 const ALL_ERRANDS: Record<string, Errand> = {
   ...ERRANDS,
@@ -12,9 +13,10 @@ const ALL_ERRANDS: Record<string, Errand> = {
   ...SCATTERED_ERRANDS,
   ...PERMIT_ERRANDS,
   ...LATCH_ERRANDS,
+  ...TICKET_ERRANDS,
 };
 
-/** One of all errands, by their weights. */
+/** Chooses one of all errands by their weights. */
 export function drawErrand(weights: ScheduleKind['errands'], chance: SeededRandom): Errand {
   const entries = Object.entries(weights);
   let drawn = chance.next() * entries.reduce((sum, [, weight]) => sum + weight, 0);

@@ -6,10 +6,10 @@ import type { Caller } from './caller.js';
 const BUSY_NAMES = ['busy-1', 'busy-2', 'busy-3', 'busy-4', 'busy-5', 'busy-6', 'busy-7', 'busy-8'];
 const CROWD = 100;
 
-/** Something that a caller does with locks. It never rejects: what went wrong is in the history. */
+/** Something that a caller does with locks. It never rejects. Errors are recorded in the history. */
 export type Errand = (caller: Caller) => Promise<void>;
 
-/** Acquires, stays, gives back; sometimes twice. */
+/** Acquires a lock, holds it, and releases it, sometimes twice. */
 const hold: Errand = async (caller) => {
   const { name, type } = caller.any();
   const recorded = await caller.recorder.acquire(name, { type });
@@ -18,7 +18,7 @@ const hold: Errand = async (caller) => {
   if (recorded !== undefined && caller.chance.chance(0.1)) await recorded.lease.release();
 };
 
-/** The same lock again and again, at once: what hand-offs are for. */
+/** Acquires the same lock repeatedly without a pause, so that there are hand-offs. */
 const hurry: Errand = async (caller) => {
   const name = caller.name();
   for (let round = 0; round < 4; round++) {
@@ -29,7 +29,7 @@ const hurry: Errand = async (caller) => {
   }
 };
 
-/** For much longer than a lease lasts that is not renewed, or that the server has lost. */
+/** Holds a lock for much longer than a lease that is not renewed or that the server has lost. */
 const holdLong: Errand = async (caller) => {
   const { name, type } = caller.any();
   const recorded = await caller.recorder.acquire(name, { type });
@@ -44,7 +44,7 @@ const tryOnce: Errand = async (caller) => {
   await recorded?.release();
 };
 
-/** Waits for so long and no longer. */
+/** Waits for a limited time. */
 const waitAWhile: Errand = async (caller) => {
   const { name, type } = caller.any();
   const waitTime = caller.chance.whole(1, caller.chance.chance(0.5) ? 20 : 400);
@@ -66,7 +66,7 @@ const abort: Errand = async (caller) => {
   await recorded?.release();
 };
 
-/** A lease of its own length; sometimes the body takes longer than that. */
+/** Uses a fixed lease. Sometimes the body takes longer than the lease. */
 const fixedLease: Errand = async (caller) => {
   const { name, type } = caller.any();
   const leaseTime = caller.chance.whole(100, 500);
@@ -77,7 +77,7 @@ const fixedLease: Errand = async (caller) => {
   await recorded.release();
 };
 
-/** Makes a lease longer, or shorter, while it holds it. */
+/** Makes a lease longer or shorter while it holds it. */
 const extend: Errand = async (caller) => {
   const { name, type } = caller.any();
   const leaseTime = caller.chance.chance(0.5) ? caller.chance.whole(100, 500) : undefined;
@@ -85,17 +85,17 @@ const extend: Errand = async (caller) => {
   if (recorded === undefined) return;
   const { call, lease } = recorded;
   const extended = lease.extend(caller.chance.whole(100, 2_000));
-  // It may be shorter from now on, which whoever asks the lease hears before the answer is there.
+  // The lease may be shorter from now on, which the lease object shows before the answer arrives.
   caller.recorder.extended(call, lease);
   const extending = extended.catch(() => {}).then(() => !lease.released && caller.recorder.extended(call, lease));
   if (caller.chance.chance(0.7)) await extending;
-  // One that is kept has to be renewed when the extension ends.
+  // A lease that is kept has to be renewed when the extension ends.
   if (leaseTime === undefined && caller.chance.chance(0.4)) await caller.process.sleep(caller.chance.between(0, 3_000));
   else await caller.stay();
   await recorded.release();
 };
 
-/** Keeps locks that nobody else wants, some of them extended: each has a deadline of its own. */
+/** Keeps locks that nobody else wants. Some of them are extended, so that each has a different deadline. */
 const keep: Errand = async (caller) => {
   const { recorder, process, chance } = caller;
   const keepOne = async (extended: boolean) => {
@@ -123,7 +123,7 @@ const several: Errand = async (caller) => {
   await recorded?.release();
 };
 
-/** Callers that keep each lock busy for twenty seconds: whoever wants several of them has to get them all the same. */
+/** Callers that keep each lock busy for twenty seconds. A caller that wants several of them still has to get them. */
 const crowd: Errand = async ({ recorder, process, chance }) => {
   const end = recorder.now() + 20_000;
   const visit = async (name: string) => {
@@ -137,19 +137,22 @@ const crowd: Errand = async ({ recorder, process, chance }) => {
   await Promise.all(['stock', 'order', 'parcel', 'stock', 'order', 'parcel'].map(visit));
 };
 
-/** Locks that many callers want at once: more of them than the first reserved tokens are for, so that many more are reserved next. */
+/**
+ * Locks that many callers want at once, more than the first reserved tokens suffice for, so that many more are reserved
+ * next.
+ */
 const busyNames: Errand = async ({ recorder }) => {
   const visit = async (name: string) => (await recorder.acquire(name))?.release();
   await Promise.all(BUSY_NAMES.flatMap((name) => Array.from({ length: CROWD }, () => visit(name))));
 };
 
-/** One of these, once. */
+/** Tries one of these locks once. */
 const tryBusyName: Errand = async ({ recorder, chance }) => {
   const recorded = await recorder.tryAcquire(chance.pick(BUSY_NAMES));
   await recorded?.release();
 };
 
-/** In Redisson's style, with re-entry. */
+/** Uses a handle in the style of Redisson, with re-entry. */
 const handle: Errand = async (caller) => {
   const { recorder, chance } = caller;
   const name = caller.name();

@@ -19,7 +19,7 @@ const gateCount: Errand = async (caller) => {
   if (gate.claimed < gate.count) await countDown(caller, gate);
 };
 
-/** Waits for a latch: patiently, for a while, or for a look only. */
+/** Waits for a latch without a limit, for a while, or not at all. */
 const gatePass: Errand = async (caller) => {
   const { shared, chance, permits } = caller;
   const gate = shared.anyGate(chance);
@@ -29,7 +29,7 @@ const gatePass: Errand = async (caller) => {
   await permits.pass(gate.name, { waitTime: kind < 0.7 ? 0 : chance.whole(1, 300) });
 };
 
-/** One step, under record. */
+/** Makes one step, and records it. */
 export async function countDown(
   { permits, recorder }: Pick<Caller, 'permits' | 'recorder'>,
   gate: Gate,

@@ -4,7 +4,7 @@ import type { Caller } from './caller.js';
 import type { Errand } from './errands.js';
 import { POOL, SEATS } from './shared-objects.js';
 
-/** How many to ask for: mostly one, at times several at once. */
+/** How many permits to ask for: mostly one, sometimes several. */
 function wish({ chance, shared }: Caller, name: string): number {
   return chance.chance(0.7) ? 1 : chance.whole(1, Math.min(3, shared.total(name)));
 }
@@ -13,7 +13,7 @@ function forAWhile({ chance }: Caller): Patience {
   return { waitTime: chance.whole(1, chance.chance(0.5) ? 20 : 400) };
 }
 
-/** As long as it takes, where permits come back. */
+/** Without a time limit, if permits are always given back in the end. */
 function patient(caller: Caller): Patience {
   return caller.shared.mortal ? forAWhile(caller) : {};
 }
@@ -25,7 +25,7 @@ const pool: Errand = async (caller) => {
   await taken?.release();
 };
 
-/** Again and again, at once. */
+/** Takes permits repeatedly without a pause. */
 const poolHurry: Errand = async (caller) => {
   for (let round = 0; round < 3; round++) {
     const taken = await caller.permits.take(POOL, 1, patient(caller));
@@ -34,7 +34,7 @@ const poolHurry: Errand = async (caller) => {
   }
 };
 
-/** Long enough to distinguish these callers from those that wait for another reason. */
+/** Holds permits long enough to distinguish these callers from those that wait for another reason. */
 const poolLong: Errand = async (caller) => {
   const taken = await caller.permits.take(POOL, 1, patient(caller));
   if (taken !== undefined) await caller.process.sleep(caller.chance.between(300, 1_500));
@@ -71,14 +71,16 @@ const seatTry: Errand = async (caller) => {
   await taken?.release();
 };
 
-/** For much longer than a lease lasts that is not renewed. */
+/** Holds permits for much longer than a lease that is not renewed. */
 const seatLong: Errand = async (caller) => {
   const taken = await caller.permits.lease(SEATS, 1);
   if (taken !== undefined) await caller.process.sleep(caller.chance.between(500, 2_500));
   await taken?.release();
 };
 
-/** With a lease of its own length; sometimes the work takes longer than that, sometimes it gets another one. */
+/**
+ * Takes permits with a fixed lease. Sometimes the work takes longer than the lease, and sometimes the lease is changed.
+ */
 const seatFixed: Errand = async (caller) => {
   const leaseTime = caller.chance.whole(100, 500);
   const taken = await caller.permits.lease(SEATS, wish(caller, SEATS), leaseTime);
@@ -86,7 +88,7 @@ const seatFixed: Errand = async (caller) => {
   if (caller.chance.chance(0.3)) await caller.permits.adjust(SEATS, taken, caller.chance.whole(100, 500));
   if (caller.chance.chance(0.4)) await caller.process.sleep(leaseTime * caller.chance.between(0.8, 1.3));
   else await caller.stay();
-  // Who forgets it gives it back all the same, when its lease ends.
+  // A permit that is not released becomes available when its lease ends.
   if (caller.chance.chance(0.8)) await taken.release();
 };
 

@@ -3,7 +3,7 @@ import type { Caller } from './caller.js';
 import type { Errand } from './errands.js';
 import { child } from './scoped-errands.js';
 
-/** Names of one type, each of which is wanted alone and with others. */
+/** Names of one type. Callers want each of them alone, or together with others. */
 const SETS: readonly {
   readonly types: readonly NonNullable<LockOptions['type']>[];
   readonly names: readonly string[];
@@ -44,7 +44,7 @@ const oneOf: Errand = async (caller) => {
   await recorded?.release();
 };
 
-/** Comes in wherever a lock stands free. */
+/** Takes any lock that is free. */
 const tryOneOf: Errand = async (caller) => {
   const { type, names } = draw(caller);
   const recorded = await caller.recorder.tryAcquire(caller.chance.pick(names), { type });
@@ -52,7 +52,10 @@ const tryOneOf: Errand = async (caller) => {
   await recorded?.release();
 };
 
-/** In the scope of one of them. Whoever waits for another one gives up in time: scopes can block each other. */
+/**
+ * Acquires others in the scope of one of them. A caller that waits there has a time limit, because scopes can block
+ * each other.
+ */
 const someInside: Errand = async (caller) => {
   const { type, names } = draw(caller);
   await caller.recorder.withLock(names[0], { type }, async (outer) => {

@@ -4,7 +4,7 @@ import type { RecordedLease } from '../../history-recorder.js';
 import type { Caller } from './caller.js';
 import type { Errand } from './errands.js';
 
-/** A body in its lock. */
+/** Runs a body under a lock. */
 const body: Errand = async (caller) => {
   const { name, type } = caller.any();
   await caller.recorder.withLock(name, { type }, () => caller.stay());
@@ -20,7 +20,7 @@ const reenter: Errand = async (caller) => {
   });
 };
 
-/** A writer that reads on after its write lock was given back. */
+/** A writer that keeps its read lock after its write lock was released. */
 const downgrade: Errand = async (caller) => {
   const name = caller.name('page');
   const outer = await caller.recorder.acquire(name, { type: 'write' });
@@ -40,7 +40,7 @@ const downgrade: Errand = async (caller) => {
   }
 };
 
-/** A writer that reads again and again, now and then for longer than its read lock lasts. */
+/** A writer that repeatedly takes the read lock, sometimes for longer than that lock's lease. */
 const readAgain: Errand = async (caller) => {
   const { recorder, chance, process } = caller;
   const name = caller.name('page');
@@ -52,13 +52,13 @@ const readAgain: Errand = async (caller) => {
       .run(() => recorder.acquire(name, { type: 'read', leaseTime }, outer.call))
       .catch(() => undefined);
     await process.sleep(leaseTime * chance.between(0, 1.2));
-    // Not awaited: the next one may be asked for while this one is given back.
+    // Not awaited, so that the next read lock may be requested while this one is released.
     void reading?.release();
   }
   await outer.release();
 };
 
-/** Work that nobody awaited goes on after its scope has ended. */
+/** Work that nobody awaits continues after its scope has ended. */
 const leak: Errand = async (caller) => {
   const { name, type } = caller.any();
   let leaked: Promise<void> | undefined;
@@ -72,7 +72,10 @@ const leak: Errand = async (caller) => {
   await leaked;
 };
 
-/** Several locks, one of which the scope holds already. Whoever waits for the other one gives up in time: scopes can block each other. */
+/**
+ * Several locks, one of which the scope already holds. A caller that waits for the other one has a time limit, because
+ * scopes can block each other.
+ */
 const severalInside: Errand = async (caller) => {
   await caller.recorder.withLock('order', {}, async (outer) => {
     await child(caller, ['order', 'parcel'], { waitTime: caller.chance.whole(0, 100) }, outer);
@@ -87,7 +90,7 @@ const holdAtLeast: Errand = async (caller) => {
   await caller.recorder.withLock(caller.name(), { waitTime: 100, ...leaseTime }, () => caller.stay(), settings);
 };
 
-/** A body that keeps the event loop from going round, for longer than some leases. */
+/** A body that blocks the event loop for longer than some leases. */
 const block: Errand = async (caller) => {
   const { name, type } = caller.any();
   const options = caller.chance.chance(0.5) ? { type, leaseTime: 150 } : { type };
@@ -98,7 +101,7 @@ const block: Errand = async (caller) => {
   });
 };
 
-/** Several scopes of one lease at once, each with a child: they exclude each other all the same. */
+/** Several scopes of one lease at once, each with a child. These children still exclude each other. */
 const runs: Errand = async (caller) => {
   const { name, type } = caller.any();
   const outer = await caller.recorder.acquire(name, { type });
@@ -149,7 +152,7 @@ export async function child(
   const acquired = recorder.locks.acquire(names, options) as Promise<LockLease>;
   const lease = await acquired.catch((error: Error) => recorder.refused(call, error));
   if (lease === undefined) return;
-  // Where the scope had ended, or its lock was lost, the child has got a lock of its own.
+  // If the scope had ended, or its lock was lost, the child has acquired a lock of its own.
   const shares = lease.locks.some((lock) => outer.lease.locks.includes(lock));
   recorder.granted(call, lease, shares ? outer.call : undefined);
   await lease.run(() => body({ call, lease, release: () => lease.release() })).catch(() => {});

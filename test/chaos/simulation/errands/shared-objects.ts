@@ -1,4 +1,5 @@
 import type { SeededRandom } from '../../../support/seeded-random.js';
+import type { RecordedTicket } from '../../history-recorder.js';
 
 /** A semaphore whose permits are only counted, and one whose permits have leases. */
 export const POOL = 'pool';
@@ -8,25 +9,30 @@ export const SEATS = 'seats';
 export interface Gate {
   readonly name: string;
   readonly count: number;
-  /** It has its count. */
+  /** Its count was set. */
   set: boolean;
-  /** Steps that somebody has taken over. */
+  /** How many steps somebody has taken over. */
   claimed: number;
-  /** Steps that were answered. */
+  /** How many steps were answered. */
   counted: number;
-  /** It was taken away. */
+  /** It was deleted. */
   ended: boolean;
   readonly since: number;
 }
 
-/** What the callers of all processes know of the semaphores and latches that they share. */
+/** What the callers of all processes know about the semaphores and latches that they share. */
 export class SharedObjects {
   /** How many permits there are. */
   readonly permits: ReadonlyMap<string, number>;
   readonly gates: Gate[] = [];
+  /** The tickets that callers may use, some of which were used before. */
+  readonly tickets: RecordedTicket[] = [];
   private made = 0;
 
-  /** @param mortal processes end in mid-hold: permits that are only counted are gone with them, and nobody waits for those for ever */
+  /**
+   * @param mortal whether processes may end while they hold permits. Permits that are only counted are then lost, so
+   *   nobody waits for them without a limit
+   */
   constructor(
     chance: SeededRandom,
     readonly mortal: boolean,
@@ -48,13 +54,13 @@ export class SharedObjects {
     return gate;
   }
 
-  /** One of the latest; open or not. */
+  /** One of the latest latches, open or not. */
   anyGate(chance: SeededRandom): Gate | undefined {
     const set = this.gates.filter((gate) => gate.set);
     return set.length === 0 ? undefined : chance.pick(set.slice(-3));
   }
 
-  /** The first that has steps left. */
+  /** The first latch that has steps left. */
   get unfinished(): Gate | undefined {
     return this.gates.find(({ set, claimed, count }) => set && claimed < count);
   }

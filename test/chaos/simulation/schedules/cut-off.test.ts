@@ -1,5 +1,5 @@
 import { itHolds } from '../run-schedules.js';
 
 describe('the engine, while the server is out of reach for longer than leases last', () => {
-  itHolds('tells every holder when its lease ends', 'cutOff', ['confirmed', 'lost']);
+  itHolds('notifies every holder when its lease ends', 'cutOff', ['confirmed', 'lost']);
 });

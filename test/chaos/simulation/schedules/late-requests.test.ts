@@ -3,7 +3,7 @@ import { itHolds, simulate } from '../run-schedules.js';
 describe('the engine, when requests arrive after their callers have left', () => {
   itHolds('leaves no lock that nobody holds', 'lateRequests', ['granted', 'refused']);
 
-  it('is seen to leave some where the server executes such requests', async () => {
+  it('leaves some if the server executes such requests', async () => {
     const explanations: string[] = [];
     for (let seed = 1; seed <= 60; seed++) {
       const { verdict } = await simulate(seed, { kind: 'lateRequests', executesLate: true });

@@ -1,7 +1,7 @@
 import { itHolds } from '../run-schedules.js';
 
 describe('semaphores and latches, on a slow network', () => {
-  itHolds('loses no permit, and serves who waits without delay', 'permits', [
+  itHolds('lose no permit, and serve waiting callers without delay', 'permits', [
     'granted',
     'refused',
     'confirmed',

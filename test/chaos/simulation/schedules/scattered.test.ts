@@ -1,5 +1,5 @@
 import { itHolds } from '../run-schedules.js';
 
 describe('the engine, with several locks in different slots of a cluster, while releases arrive late', () => {
-  itHolds('keeps leases apart, and gives each id back once', 'scattered', ['granted', 'refused']);
+  itHolds('keeps leases apart, and releases each owner id once', 'scattered', ['granted', 'refused']);
 });

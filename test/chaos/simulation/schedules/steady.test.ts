@@ -1,5 +1,5 @@
 import { itHolds } from '../run-schedules.js';
 
 describe('the engine, on a slow network', () => {
-  itHolds('loses no lease, and serves who waits without delay', 'steady', ['granted', 'refused', 'confirmed']);
+  itHolds('loses no lease, and serves waiting callers without delay', 'steady', ['granted', 'refused', 'confirmed']);
 });

@@ -1,5 +1,5 @@
 import { itHolds } from '../run-schedules.js';
 
 describe('semaphores and latches, while everything goes wrong at once', () => {
-  itHolds('keep to their number, and leave nothing behind', 'stormyPermits', ['crashed', 'lost', 'closing']);
+  itHolds('never exceed their number, and leave nothing behind', 'stormyPermits', ['crashed', 'lost', 'closing']);
 });

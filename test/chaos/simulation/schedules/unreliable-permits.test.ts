@@ -1,5 +1,5 @@
 import { itHolds } from '../run-schedules.js';
 
 describe('permits with leases and latches, on a server that loses data and time', () => {
-  itHolds('are there again, and serve everybody', 'unreliablePermits', ['upset', 'lost', 'latch']);
+  itHolds('recover, and serve everybody', 'unreliablePermits', ['upset', 'lost', 'latch']);
 });

@@ -1,6 +1,6 @@
 import type { HeldType } from '../../../../lib/backends/lock-backend.js';
 
-/** What a request is about, as far as traces need it. Undefined: it is not in traces. */
+/** The parts of a request that traces need. Undefined: the request is not traced. */
 export type Subject =
   | {
       readonly kind: 'acquire';
@@ -8,7 +8,7 @@ export type Subject =
       readonly type: HeldType;
       readonly owner: string;
       readonly leaseTime: number;
-      /** It may grow until the request is executed, here where nothing is serialised. */
+      /** It may grow until the request is executed, because nothing is serialised here. */
       readonly reserve: () => number;
     }
   | {
@@ -25,14 +25,14 @@ export type Subject =
   | { readonly kind: 'release'; readonly key: string; readonly owner: string }
   | { readonly kind: 'force'; readonly key: string };
 
-/** Of a client library that sends a request twice, the second copy is the one whose answer is read. */
+/** If the client library sends a request twice, it reads the answer to the second copy. */
 export type Copy = 1 | 2;
 
-/** Hears what becomes of one request. */
+/** Is notified of what happens to one request. */
 export interface RequestTrace {
   /** The server has executed a copy. */
   executed(reply: unknown, copy: Copy): void;
-  /** The server did not execute a copy, because it came after its time. */
+  /** The server did not execute a copy, because it arrived after its deadline. */
   late(copy: Copy): void;
   /** A copy will never arrive. */
   lost(copy: Copy): void;
@@ -42,11 +42,11 @@ export interface RequestTrace {
   failed(outcome: 'refused' | 'unknown'): void;
 }
 
-/** Hears of every request of a simulation. */
+/** Is notified of every request of a simulation. */
 export interface LinkTrace {
   /**
    * @param seen the highest token that the process has seen
-   * @param validUntil the time of the server's clock after which it is not executed
+   * @param validUntil the time of the server's clock after which the request is not executed
    */
   sent(process: string, subject: Subject, seen: number, validUntil: number | undefined): RequestTrace;
 }

@@ -3,37 +3,37 @@ import type { SeededRandom } from '../../../support/seeded-random.js';
 /** What may happen to a command between a process and the server. */
 export type Fate =
   | 'answered'
-  /** It never left, and the caller knows. */
+  /** It was never sent, and the caller knows that. */
   | 'refused'
-  /** It never arrived, and nobody knows. */
+  /** It never arrived, and nobody knows that. */
   | 'lost'
-  /** It was executed, and its answer got lost. */
+  /** It was executed, but its answer was lost. */
   | 'unanswered'
-  /** It was executed, its answer lost with the connection, and the client sent it again. */
+  /** It was executed, its answer was lost with the connection, and the client sent it again. */
   | 'resent'
-  /** It takes very long, and the client sent a second copy of it, which was answered first. */
+  /** It takes very long, and the client sends a second copy, which is answered first. */
   | 'twice'
   /** It takes very long, perhaps longer than the caller waits for its answer. */
   | 'late'
-  /** It is held up on a connection that is replaced: what is sent after it arrives before it. */
+  /** It is delayed on a connection that is replaced, so later commands arrive before it. */
   | 'overtaken'
   /** It is executed, and its answer takes almost as long as the caller waits for it. */
   | 'answeredLate';
 
-/** What the network is like. Likelihoods are those of one command, or of one message. */
+/** The properties of the network. Probabilities apply to each command or message. */
 export interface NetworkConditions {
-  /** Milliseconds one way. */
+  /** In milliseconds, one way. */
   readonly latency: readonly [least: number, most: number];
-  /** How likely it is that something takes ten times as long. */
+  /** The probability that something takes ten times as long. */
   readonly slow: number;
   readonly fates: Readonly<Partial<Record<Exclude<Fate, 'answered'>, number>>>;
-  /** How likely it is that a message of a release is not heard. */
+  /** The probability that a release message is lost. */
   readonly unheard: number;
 }
 
-/** The network's chance. */
+/** The random behaviour of the network. */
 export class Network {
-  /** Nothing gets lost any more. */
+  /** From now on, nothing is lost. */
   calm = false;
 
   constructor(
@@ -41,7 +41,7 @@ export class Network {
     private readonly chance: SeededRandom,
   ) {}
 
-  /** How long something is under way. */
+  /** How long something takes to arrive, in milliseconds. */
   delay(): number {
     const { latency, slow } = this.conditions;
     const [least, most] = latency;

@@ -4,10 +4,10 @@ import type { Copy, RequestTrace } from './link-trace.js';
 import type { Fate } from './network-conditions.js';
 import type { SimulatedLink } from './simulated-link.js';
 
-/** What a command is answered that was sent twice. */
+/** The answer to a command that was sent twice. */
 export type WhenResent<T> = (reply: T, validUntil: number | undefined) => T | BackendError;
 
-/** One command on its way to the server, and its answer on the way back. */
+/** One command, its way to the server, and the way back of its answer. */
 export class SimulatedCommand<T> {
   readonly answer: Promise<T>;
   private readonly connection: number;
@@ -21,7 +21,7 @@ export class SimulatedCommand<T> {
     private readonly line: string,
     private readonly execute: (backend: LockBackend) => Promise<T>,
     private readonly whenResent: WhenResent<T>,
-    /** By the server's clock: afterwards it is not executed any more. */
+    /** The time of the server's clock after which the command is not executed. */
     private readonly validUntil: number | undefined,
     private readonly trace?: RequestTrace,
   ) {
@@ -51,7 +51,7 @@ export class SimulatedCommand<T> {
     if (this.settle()) this.reject(new BackendError(message, 'unavailable', outcome, { validUntil }));
   }
 
-  /** Its connection is gone; whether it was executed nobody knows. */
+  /** Called when its connection is lost. Nobody knows whether the command was executed. */
   disconnected(): void {
     this.link.process.receive(this.link.network.within(5), () => this.fail('the connection was closed', 'unknown'));
   }
@@ -109,7 +109,7 @@ export class SimulatedCommand<T> {
     return reply;
   }
 
-  /** Some callers hear at once that the connection broke, others nothing until their time is up. */
+  /** Some callers are notified at once that the connection broke. Others notice nothing until their time-out. */
   private breakOff(): void {
     const { network, settings, process } = this.link;
     const delay = network.within(2 * settings.commandTimeout);
@@ -117,7 +117,7 @@ export class SimulatedCommand<T> {
       process.receive(delay, () => this.fail('the connection was closed', 'unknown'));
   }
 
-  /** Nobody waits for its answer: the first of two copies, or one whose connection is gone. */
+  /** Executes a command for whose answer nobody waits: the first of two copies, or one whose connection is lost. */
   private arriveUnnoticed(): void {
     const { link } = this;
     if (link.server.isDown) this.trace?.lost(1);
@@ -166,7 +166,7 @@ export class SimulatedCommand<T> {
     return this.validUntil !== undefined && this.link.server.wall() > this.validUntil;
   }
 
-  /** The line of its answers. */
+  /** The line on which its answers travel. */
   private get answers(): string {
     return `answers of ${this.line}`;
   }

@@ -3,6 +3,8 @@ import {
   type Acquired,
   type AcquireReply,
   type AcquireRequest,
+  type AdoptReply,
+  type AdoptRequest,
   BackendError,
   type ExpectedHolders,
   type HeldType,
@@ -31,39 +33,42 @@ import { SimulatedSubscription } from './simulated-subscription.js';
 import { SimulatedSynchronizers } from './simulated-synchronizers.js';
 import type { VirtualTime } from './virtual-time.js';
 
-/** Lines of commands that take something. */
+/** The lines of commands that take something. */
 const TAKING = ['acquire', 'take'];
 
 export interface LinkSettings {
   readonly commandTimeout: number;
-  /** Commands of all kinds keep their order; else those of one kind do. */
+  /** Commands of all kinds keep their order. Otherwise, only those of one kind do. */
   readonly oneLine: boolean;
   /** Whether several locks can be taken in one step. */
   readonly together: boolean;
-  /** Each name is in a slot of its own, on a node of its own: its commands have a line of their own. */
+  /** Each name is in a separate slot on a separate node, so its commands have a separate line. */
   readonly scattered: boolean;
-  /** The server executes requests whose callers have left, for tests of the tests. */
+  /** The server executes requests whose callers have left. Used to test the tests. */
   readonly executesLate?: boolean;
-  /** What stands in for the memory backend, for tests of the tests. */
+  /** Replaces the memory backend. Used to test the tests. */
   readonly disguise?: (backend: LockBackend) => LockBackend;
   readonly disguiseSynchronizers?: (synchronizers: SynchronizerBackend) => SynchronizerBackend;
   readonly trace?: LinkTrace;
 }
 
-/** Things travel in order on a line. */
+/** A line on which everything arrives in order. */
 export interface Line {
   lastArrival: number;
 }
 
-/** What a link needs to know of one. */
+/** What a link needs to know about a subscription. */
 export interface LinkSubscription {
-  /** It stands for as long as the service lives. */
+  /** It lasts as long as the service. */
   readonly lasting: boolean;
   interrupted(): void;
   close(): void;
 }
 
-/** What joins one process to the server: a backend whose commands and messages are under way, and sometimes do not arrive. */
+/**
+ * The connection of one process to the server: a backend whose commands and messages take time, and sometimes do not
+ * arrive.
+ */
 export class SimulatedLink implements LockBackend, ServerClient {
   readonly description = 'simulated';
   readonly synchronizers: SimulatedSynchronizers;
@@ -75,9 +80,9 @@ export class SimulatedLink implements LockBackend, ServerClient {
   /** Called with an owner id that is sent in an acquisition after its release. */
   onReused: (key: string, id: string) => void = () => {};
   readonly owners = new SpentOwners((key, id) => this.onReused(key, id));
-  /** Grows with each connection. */
+  /** The number of the current connection. */
   connection = 1;
-  /** Of all fencing tokens that came this way: what is sent says it, as the scripts' callers do. */
+  /** The highest fencing token that has arrived here. Requests contain it, like calls of the scripts. */
   private highestToken = 0;
   private closed = false;
   private cutUntil = 0;
@@ -97,7 +102,7 @@ export class SimulatedLink implements LockBackend, ServerClient {
     server.join(this);
   }
 
-  /** Where commands arrive that arrive now. */
+  /** The backend at which commands arrive now. */
   get backend(): LockBackend {
     const { store } = this.server;
     let backend = this.backends.get(store);
@@ -121,12 +126,12 @@ export class SimulatedLink implements LockBackend, ServerClient {
     return this.time.now < this.cutUntil;
   }
 
-  /** When what cannot get through now will arrive; undefined: never. */
+  /** When data that is held back now will arrive; undefined: never. */
   get afterCut(): number | undefined {
     return this.cutKeeps ? this.cutUntil : undefined;
   }
 
-  /** Nothing gets through for so long. `keeps`: it arrives afterwards. */
+  /** Cuts the connection for this time. `keeps`: what was sent meanwhile arrives afterwards. */
   cut(duration: number, keeps: boolean): void {
     this.cutUntil = Math.max(this.cutUntil, this.time.now + duration);
     this.cutKeeps = keeps;
@@ -140,7 +145,7 @@ export class SimulatedLink implements LockBackend, ServerClient {
     for (const subscription of this.subscribed) subscription.interrupted();
   }
 
-  /** How long something takes that follows others on this line. */
+  /** How long something takes that follows other data on this line. */
   travel(name: string): number {
     const { now } = this.time;
     const line = this.lines.get(name) ?? { lastArrival: 0 };
@@ -149,7 +154,7 @@ export class SimulatedLink implements LockBackend, ServerClient {
     return line.lastArrival - now;
   }
 
-  /** Holds up what follows on this line. */
+  /** Delays everything that follows on this line. */
   stall(name: string, duration: number): void {
     const line = this.lines.get(name) ?? { lastArrival: 0 };
     line.lastArrival = Math.max(line.lastArrival, this.time.now) + duration;
@@ -186,7 +191,9 @@ export class SimulatedLink implements LockBackend, ServerClient {
     return reply;
   }
 
-  /** Releases are sent at the end of the tick, behind what is sent at once, and can be withdrawn until then. */
+  /**
+   * Releases are sent at the end of the tick, after requests that are sent at once, and can be withdrawn until then.
+   */
   async release(request: ReleaseRequest): Promise<ReleaseReply> {
     if (request.unsent !== undefined) {
       request.unsent = true;
@@ -216,6 +223,19 @@ export class SimulatedLink implements LockBackend, ServerClient {
       { ...subjectOf('transfer', { ...request, owner: to }), from },
     );
     if (reply !== undefined) this.sees(reply.token + reply.reserved);
+    return reply;
+  }
+
+  async adopt(request: AdoptRequest): Promise<AdoptReply> {
+    const { key, to } = request;
+    const seen = this.highestToken;
+    this.owners.acquiring({ key, owner: to });
+    const reply = await this.take<AdoptReply>(
+      this.lineOf('acquire', request),
+      (backend) => (raised(backend, [request], seen) as Required<LockBackend>).adopt(request),
+      withLimit,
+    );
+    if (reply.acquired) this.sees(reply.token + reply.reserved);
     return reply;
   }
 
@@ -288,14 +308,16 @@ export class SimulatedLink implements LockBackend, ServerClient {
     for (const subscription of [...this.subscribed]) subscription.close();
   }
 
-  /** The process is dead: what it has sent arrives all the same, and the server notices sooner or later. */
+  /**
+   * Called when the process has died. What it has sent still arrives, and the server notices the end sooner or later.
+   */
   abandon(): void {
     this.time.after(this.network.within(2_000), () => {
       for (const subscription of [...this.subscribed]) subscription.close();
     });
   }
 
-  /** A command, on the line of those that keep their order. */
+  /** Sends a command on the line of the commands whose order is kept. */
   send<T>(
     line: string,
     execute: (backend: LockBackend) => Promise<T>,
@@ -310,7 +332,7 @@ export class SimulatedLink implements LockBackend, ServerClient {
     return this.health.health.observe(answer, TAKING.includes(/^\w+/.exec(line)?.[0] ?? line));
   }
 
-  /** A command that takes something: the server does not execute it when its caller has left. */
+  /** Sends a command that takes something. The server does not execute it after its caller has left. */
   take<T>(
     line: string,
     execute: (backend: LockBackend) => Promise<T>,
@@ -318,12 +340,12 @@ export class SimulatedLink implements LockBackend, ServerClient {
     subject?: Subject,
   ): Promise<T> {
     const { server, settings, network } = this;
-    // The process knows the server's clock by what was under way, so that it is never too early.
+    // The process estimates the server's clock from earlier answers, so that the limit is never too early.
     const limit = server.wall() + settings.commandTimeout * 1.01 + network.delay();
     return this.send(line, execute, whenResent, this.executesLate ? undefined : limit, subject);
   }
 
-  /** The line of a command about one lock. */
+  /** The line for commands about one lock. */
   private lineOf(kind: string, { key }: { readonly key: string }): string {
     return this.settings.scattered ? `${kind} about ${key}` : kind;
   }
@@ -349,7 +371,7 @@ function withLimit<T extends object>(reply: T, validUntil: number | undefined): 
   return { ...reply, validUntil };
 }
 
-/** The same backend, whose tokens are higher than what the client has seen, also when its data was lost. */
+/** The same backend, but its tokens are higher than those that the client has seen, even after its data was lost. */
 function raised(backend: LockBackend, locks: readonly { key: string; type: HeldType }[], seen: number): LockBackend {
   if (seen > 0) for (const { key, type } of locks) void backend.raiseToken(key, type, seen);
   return backend;

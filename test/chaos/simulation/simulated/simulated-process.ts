@@ -3,14 +3,14 @@ import { nodeRuntime } from '../../../../lib/engine/node-runtime.js';
 import type { SeededRandom } from '../../../support/seeded-random.js';
 import type { VirtualTime } from './virtual-time.js';
 
-/** A third of the longest lease that is renewed. */
+/** A third of the longest lease that is renewed, in milliseconds. */
 const LONGEST_BEAT = 334;
 
 const TODAY = Date.parse('2025-01-01T00:00:00Z');
 
 /**
- * A process as its code sees it: clocks of its own, an event loop that can be blocked, a machine that can be suspended, and an end
- * without warning.
+ * A process as its code sees it: with its own clocks, an event loop that can be blocked, a machine that can be
+ * suspended, and an end without warning.
  */
 export class SimulatedProcess implements Runtime {
   dead = false;
@@ -23,7 +23,7 @@ export class SimulatedProcess implements Runtime {
   private ids = 0;
 
   /**
-   * @param rate how fast its clocks run: 1.002 gains 2 ms a second
+   * @param rate how fast its clocks run: with 1.002, they gain 2 ms a second
    * @param ahead by how many milliseconds its wall clock is ahead
    */
   constructor(
@@ -46,14 +46,14 @@ export class SimulatedProcess implements Runtime {
     return `${this.name.replace('p', 'a').padStart(8, '0')}-0000-4000-8000-${String(++this.ids).padStart(12, '0')}`;
   }
 
-  /** As Node's: whole milliseconds, at least one, often late. */
+  /** Like a timer of Node.js: whole milliseconds, at least one, and often late. */
   timer(delay: number, callback: () => void): Timer {
     const timer = {};
     this.live.add(timer);
     const due = this.monotonic() + Math.max(1, Math.ceil(delay)) + this.lateness();
     const ring = () => {
       if (!this.live.has(timer)) return;
-      // The machine was suspended meanwhile: its timers have stood still.
+      // The machine was suspended meanwhile, so its timers were stopped.
       if (this.monotonic() < due - 0.001) return this.at(due, ring);
       this.live.delete(timer);
       callback();
@@ -71,7 +71,7 @@ export class SimulatedProcess implements Runtime {
     return this.live.size;
   }
 
-  /** Something arrives in so many milliseconds; it is looked at as soon as the event loop goes round. */
+  /** Calls back in this many milliseconds, or later if the event loop is blocked. */
   receive(delay: number, callback: () => void): void {
     this.time.after(delay, () => this.turn(callback));
   }
@@ -81,18 +81,18 @@ export class SimulatedProcess implements Runtime {
     return new Promise((resolve) => void this.timer(delay, resolve));
   }
 
-  /** Its code blocks the event loop from now on. */
+  /** Blocks the event loop from now on. */
   block(duration: number): void {
     this.awakeAt = Math.max(this.awakeAt, this.time.now + duration);
     this.onStall(this.awakeAt);
   }
 
-  /** Its machine sleeps: the monotonic clock stops, the wall clock does not. */
+  /** Suspends its machine: the monotonic clock stops, but the wall clock does not. */
   suspend(duration: number): void {
     if (this.time.now < this.awakeAt) return this.receive(0, () => this.suspend(duration));
     this.suspended += duration;
     this.block(duration);
-    // Its timers have slept too: it learns what time it is at its next beat.
+    // Its timers were stopped, too, so it notices the time only at its next heartbeat.
     this.onStall(this.awakeAt + duration + LONGEST_BEAT);
   }
 
@@ -110,7 +110,7 @@ export class SimulatedProcess implements Runtime {
     this.deathbed.push(callback);
   }
 
-  /** How many milliseconds one of this process's clock takes. */
+  /** How many milliseconds of virtual time pass in one millisecond of this process's clock. */
   get tick(): number {
     return 1 / this.rate;
   }
@@ -125,7 +125,7 @@ export class SimulatedProcess implements Runtime {
     else callback();
   }
 
-  /** Node may call a timer back almost a millisecond before its time. */
+  /** Node.js may run a timer almost a millisecond early. */
   private lateness(): number {
     return this.chance.chance(0.7) ? 0 : this.chance.between(-0.9, 3);
   }

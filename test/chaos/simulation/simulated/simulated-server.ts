@@ -3,13 +3,16 @@ import type { VirtualTime } from './virtual-time.js';
 
 const TODAY = Date.parse('2025-01-01T00:00:00Z');
 
-/** Who wants to know what becomes of the server. */
+/** A client that is notified of what happens to the server. */
 export interface ServerClient {
-  /** All connections are gone; `store` is new when the data is gone too. */
+  /** Called when all connections are lost. `store` is a new one if the data is lost, too. */
   disconnected(): void;
 }
 
-/** The place where locks are kept: real code in memory, by the server's own clock, as a Redis that can stand still or be started anew. */
+/**
+ * The server that keeps the locks: the real memory store with the server's own clock. Like a Redis, it can be stopped
+ * and restarted.
+ */
 export class SimulatedServer {
   store: MemoryStore;
   /** Called when all data is lost. */
@@ -19,7 +22,7 @@ export class SimulatedServer {
   private readonly clients = new Set<ServerClient>();
   private frozenUntil = 0;
   private downUntil = 0;
-  /** The latest time that it showed when its clock was set. */
+  /** The latest time that its clock had shown before it was set. */
   private latest = 0;
 
   /** @param rate how fast its clock runs */
@@ -35,10 +38,10 @@ export class SimulatedServer {
     this.clients.add(client);
   }
 
-  /** Leases and tokens go by the wall clock, as in Redis. */
+  /** The wall clock, by which leases and tokens are measured, as in Redis. */
   wall = (): number => TODAY + this.time.now * this.rate + this.ahead;
 
-  /** By how many milliseconds its clock shows less than it has shown before. */
+  /** By how many milliseconds its clock is behind the latest time that it has shown. */
   get behind(): number {
     return Math.max(0, this.latest - this.wall());
   }
@@ -47,12 +50,12 @@ export class SimulatedServer {
     return this.time.now < this.downUntil;
   }
 
-  /** When it will look at what arrives now. */
+  /** When it will process what arrives now. */
   get attentiveAt(): number {
     return Math.max(this.time.now, this.frozenUntil);
   }
 
-  /** It is stopped and goes on later, with all connections. */
+  /** Stops the server for a while. Connections are kept. */
   freeze(duration: number): void {
     this.frozenUntil = Math.max(this.frozenUntil, this.time.now + duration);
   }
@@ -66,7 +69,7 @@ export class SimulatedServer {
     for (const client of this.clients) client.disconnected();
   }
 
-  /** Its locks and tokens are gone, and all connections and subscriptions stay. */
+  /** Deletes its locks and tokens. Connections and subscriptions are kept. */
   flush(): void {
     const { channels, clientChannels, synchronizers, ...data } = this.empty();
     Object.assign(this.store, data);

@@ -1,12 +1,15 @@
 import type { Subscription } from '../../../../lib/backends/lock-backend.js';
 import type { LinkSubscription, SimulatedLink } from './simulated-link.js';
 
-/** A process that hears nothing for so long, at most, notices that its subscription is gone. */
+/** A process notices within this many milliseconds that its subscription is lost. */
 const LONGEST_SILENCE = 2_000;
 const LONGEST_RETURN = 200;
 const LINE = 'messages';
 
-/** A subscription that takes a while to stand, is interrupted and stands again, and whose messages take their time. */
+/**
+ * A subscription that takes a while to become active, can be interrupted and become active again, and whose messages
+ * take time.
+ */
 export class SimulatedSubscription<Message> implements Subscription, LinkSubscription {
   readonly ready: Promise<void>;
   private resolve!: () => void;
@@ -30,7 +33,7 @@ export class SimulatedSubscription<Message> implements Subscription, LinkSubscri
     this.request();
   }
 
-  /** The server hears of it later. */
+  /** Ends the subscription. The server is notified later. */
   close(): void {
     if (this.closed) return;
     this.closed = true;
@@ -38,7 +41,7 @@ export class SimulatedSubscription<Message> implements Subscription, LinkSubscri
     this.link.time.after(this.link.network.delay(), () => this.atServer?.close());
   }
 
-  /** The connection is gone. Where it comes back, messages may have been lost. */
+  /** Called when the connection is lost. When it is back, messages may have been lost. */
   interrupted(): void {
     this.era++;
     this.atServer?.close();
@@ -70,12 +73,12 @@ export class SimulatedSubscription<Message> implements Subscription, LinkSubscri
     if (era !== this.era) return;
     if (link.isCut || !link.network.hears()) return this.miss();
     link.process.receive(link.travel(LINE), () => {
-      // Before the confirmation came, whoever listens does not count on it.
+      // Listeners do not rely on messages before the subscription is confirmed.
       if (era === this.era && !this.closed && this.stood) this.listener(message);
     });
   }
 
-  /** A half-open connection says nothing, and is noticed by a ping that gets no answer. */
+  /** A half-open connection delivers nothing. A ping without an answer reveals it. */
   private miss(): void {
     const { era, link } = this;
     link.time.after(link.network.within(LONGEST_SILENCE), () => {

@@ -11,10 +11,10 @@ import { validity } from '../../../../lib/engine/lease/lease-clock.js';
 import type { SimulatedLink } from './simulated-link.js';
 import { SimulatedSubscription } from './simulated-subscription.js';
 
-/** Hears of leases that were set for certain: they last until `deadline`, in virtual time. */
+/** Is notified of leases that were certainly set. They last until `deadline`, in virtual time. */
 export type LeaseListener = (ids: readonly string[], deadline: number) => void;
 
-/** Semaphores and latches at the other end of a link. */
+/** Semaphores and latches behind a link. */
 export class SimulatedSynchronizers implements SynchronizerBackend {
   onLease: LeaseListener = () => {};
   private readonly disguised = new Map<SynchronizerBackend, SynchronizerBackend>();
@@ -126,7 +126,7 @@ export class SimulatedSynchronizers implements SynchronizerBackend {
     execute: (there: SynchronizerBackend) => Promise<T>,
     taken: (reply: T) => number,
   ): Promise<T> {
-    // As in Redis: a vain answer to a request that was sent twice is not remembered.
+    // As in Redis, a request that was sent twice and took nothing is not remembered.
     const whenResent = (reply: T, validUntil: number | undefined) =>
       taken(reply) > 0 || repeated
         ? reply
@@ -145,7 +145,10 @@ export class SimulatedSynchronizers implements SynchronizerBackend {
     return known;
   }
 
-  /** As the engine counts: from before the command was sent, less what the clocks may differ by. */
+  /**
+   * The end of the lease as the engine counts it: from before the command was sent, less the possible drift of the
+   * clocks.
+   */
   private deadline(leaseTime: number): number {
     return this.link.time.now + validity(leaseTime);
   }

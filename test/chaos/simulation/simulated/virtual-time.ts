@@ -1,23 +1,23 @@
 interface Event {
   due: number;
-  /** Of two that are due at one time, the one that was started first comes first. */
+  /** Of two events that are due at the same time, the one that was scheduled first comes first. */
   order: number;
   callback: () => void;
 }
 
 /**
- * Time as nobody in particular sees it: events, each at its time. Between two of them all promises settle, as between two turns
- * of an event loop, so that one order of events is one run.
+ * The time of the whole simulation, which consists of scheduled events. Between two events, all promises settle, as
+ * between two turns of an event loop, so a run is determined by the order of its events.
  */
 export class VirtualTime {
   now = 0;
-  /** Events so far. */
+  /** The number of events so far. */
   count = 0;
   private order = 0;
   /** A binary heap, the next event first. */
   private readonly heap: Event[] = [];
 
-  /** Calls back in so many milliseconds. */
+  /** Calls back in this many milliseconds. */
   after(delay: number, callback: () => void): void {
     this.at(this.now + delay, callback);
   }
@@ -35,7 +35,7 @@ export class VirtualTime {
     heap[at] = event;
   }
 
-  /** Runs event by event until `isOver`, at most to the moment `limit`. Gives whether it was over. */
+  /** Runs events until `isOver` returns true, but at most until the time `limit`. Returns whether it was over. */
   run(isOver: () => boolean, limit: number): Promise<boolean> {
     return new Promise((resolve, reject) => {
       const step = () => {

@@ -21,8 +21,8 @@ const NOT_HELD = -1;
 const LARGE = 64 * 1024;
 
 /**
- * Single flights in Redis. In the slot of the lock there are also the result, a note that somebody waits for it, and a
- * note that it was forgotten.
+ * Single flights in Redis. The lock's slot also contains the result, a note that somebody waits for it, and a note that
+ * it was forgotten.
  */
 export class RedisFlights implements FlightBackend {
   /**
@@ -41,7 +41,7 @@ export class RedisFlights implements FlightBackend {
     return (
       (await this.ask(request, acquiring.single, limit)) ??
       (await this.ask(request, this.large(), request.maxSize)) ??
-      // A larger result was stored meanwhile, and is refused as one that is larger than maxSize.
+      // A larger result was stored meanwhile. It is refused like one that exceeds maxSize.
       Promise.reject(unexpected('large', acquiring.connection.description))
     );
   }
@@ -54,8 +54,8 @@ export class RedisFlights implements FlightBackend {
     const { reply, call } = await calls.callAnyTime(scripts['release-flight-5'], this.keys(key), args);
     const server = connection.description;
     const { resent } = call;
-    const [told, second, third] = arrayOf(reply, server);
-    if (integerOf(told, server) === NOT_HELD)
+    const [first, second, third] = arrayOf(reply, server);
+    if (integerOf(first, server) === NOT_HELD)
       return { released: integerOf(third, server) === 1 ? 'before' : 'gone', resent };
     const refusal = integerOf(second, server) === 1 ? '' : String(third);
     return refusal === '' ? { released: 'now', resent } : { released: 'now', resent, refusal: inWords(refusal) };

@@ -26,7 +26,7 @@ import { DONE, SynchronizerCalls } from './synchronizer-calls.js';
 /** What Redisson publishes when a latch gets its count. */
 const COUNT_WAS_SET = '1';
 
-/** Sent instead of PUBLISH or SPUBLISH: no message. */
+/** Passed instead of PUBLISH or SPUBLISH, so that no message is published. */
 const SILENT = '';
 
 const NOTED_TYPES: readonly SynchronizerNote['type'][] = [
@@ -208,7 +208,7 @@ export class RedisSynchronizers implements SynchronizerBackend {
   }
 }
 
-/** Anybody may have written the note. */
+/** Reads a note. Anybody may have written it. */
 function noteOf(type: string, total: string): SynchronizerNote | undefined {
   const known = NOTED_TYPES.find((one) => one === type);
   return known && { type: known, total: /^\d{1,10}$/.test(total) ? Number(total) : undefined };

@@ -87,7 +87,7 @@ export class SynchronizerCalls {
       const { message } = error as BackendError;
       if (errorCode(message) === 'READONLY') this.context.connection.leaveReplica();
       if (!message.includes('not an integer')) throw error;
-      const remedy = 'Choose another name or keyPrefix: something else has this one';
+      const remedy = 'Choose another name or keyPrefix, because something else uses this key';
       throw new BackendError(`${this.server}: ${key} holds no number. ${remedy}`, 'key', 'refused');
     }
   }

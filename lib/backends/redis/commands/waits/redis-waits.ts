@@ -11,7 +11,8 @@ export class RedisWaits implements WaitBackend {
   async clockOffset(holder: string): Promise<number> {
     const { single, connection } = this.context;
     const { description } = connection;
-    // The script does not use the time limit. The call is needed for the time at which it was written to the socket.
+    // The script ignores the time limit. callInTime is used because it also returns the call, which knows when it was
+    // written to the socket.
     const { reply, call } = await single.callInTime(scripts['time-1'], [waitsOf(holder)], []);
     const [seconds, micros] = arrayOf(reply, description);
     const time = integerOf(seconds, description) * 1_000 + integerOf(micros, description) / 1_000;

@@ -1,7 +1,10 @@
 import type { RedisOptions } from 'ioredis';
 import type { ConnectionContext } from '../connection-context.js';
 
-/** After a short outage, a lock should not wait for seconds. The default of ioredis goes up to five. */
+/**
+ * In milliseconds. After a short outage, a lock should not wait for seconds. The default of ioredis goes up to five
+ * seconds.
+ */
 const LONGEST_RETRY_DELAY = 1_000;
 /** ioredis starts this timer even for a socket that is closed already, and the timer keeps the process alive. */
 const DISCONNECT_TIMEOUT = 100;

@@ -13,12 +13,12 @@ export interface ClientSource {
   readonly owned: boolean;
   /** For logs; without credentials. */
   readonly description: string;
-  /** It finds its master through Sentinels, and the user has not chosen a `failoverDetector`. */
+  /** The client finds its master through Sentinels, and the user has not chosen a `failoverDetector`. */
   readonly needsFailoverWatch?: boolean;
 }
 
 /**
- * Finds or creates the client of a `connection` option. A client of ours does not connect yet.
+ * Finds or creates the client of a `connection` option. A client that is created here does not connect yet.
  *
  * @throws ConnectionError when the option is not valid, or its client cannot be used for locks
  */

@@ -68,7 +68,7 @@ export class FailoverWatch {
   }
 }
 
-/** Also false for host names and behind a `natMap`, where a client reconnects once too often. */
+/** Also false for host names and behind a `natMap`. A client then reconnects once more than necessary. */
 function isAt({ stream }: Redis, { host, port }: Address): boolean {
   const { remoteAddress, remotePort } = stream as { remoteAddress?: string; remotePort?: number };
   return remotePort === port && remoteAddress?.replace('::ffff:', '') === host;

@@ -26,7 +26,7 @@ export class IoredisTopology implements Topology {
   private readonly ownWatch: FailoverWatch | undefined;
   private readonly watch: FailoverWatch | undefined;
 
-  /** @param watch belongs to the topology that this is a copy of, which closes it */
+  /** @param watch belongs to the topology of which this is a copy, and is closed by it */
   constructor(
     source: ClientSource,
     private readonly context: ConnectionContext,

@@ -39,7 +39,7 @@ export function commandsFor(client: Client): CommandClass {
 
 function extend(Base: typeof Command): CommandClass {
   return class IoredisCommand extends Base implements IoredisCommand {
-    /** The socket that it was last written to. Undefined while it has not left this process. */
+    /** The socket to which it was last written. Undefined while it has not left this process. */
     socket: Socket | undefined;
     /** The connection broke after it was written, and it was written again: it may have been executed twice. */
     resent = false;
@@ -54,7 +54,7 @@ function extend(Base: typeof Command): CommandClass {
     constructor(name: string, args: readonly string[]) {
       super(name, [], { replyEncoding: 'utf8' });
       this.asked = name;
-      this.args = args as string[]; // they are strings, which ioredis would copy and check: hundreds in a batch
+      this.args = args as string[]; // a batch has hundreds of strings, which ioredis would copy and check
     }
 
     get reply(): Promise<unknown> {
@@ -75,7 +75,7 @@ function extend(Base: typeof Command): CommandClass {
       return super.toWritable(socket);
     }
 
-    /** Called by ioredis 6. Where this library is loaded with ioredis 5, the base class does not have it. */
+    /** Called by ioredis 6. The base class of ioredis 5 does not have it. */
     override setReplyContext(context: Parameters<Command['setReplyContext']>[0]): void {
       super.setReplyContext?.(context);
     }

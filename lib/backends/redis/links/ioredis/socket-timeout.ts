@@ -6,7 +6,7 @@ import type { ClientSource } from './client-source.js';
 const NEVER = 2 ** 31 - 1;
 
 /**
- * The method with which ioredis starts a timer and a listener for each command. Without it, a command costs a tenth
+ * The method with which ioredis starts a timer and a listener for each command. A command without them takes a tenth
  * less CPU time.
  */
 interface TimedClient {
@@ -15,11 +15,11 @@ interface TimedClient {
 
 /**
  * Replaces the `socketTimeout` of ioredis on our own clients. ioredis destroys a connection on which an answer is
- * overdue, but its timer fires before Node.js reads what has arrived: after the event loop was blocked, ioredis would
- * destroy a connection whose answers are there. So its timeout applies only while a client connects; afterwards,
+ * overdue, but its timer fires before Node.js reads what has arrived. After the event loop was blocked, ioredis would
+ * destroy a connection whose answers have arrived. So its timeout applies only while a client connects. Afterwards,
  * SilentConnections does the same, but reads first.
  *
- * Where the user has set a `socketTimeout`, nothing is changed.
+ * If the user has set a `socketTimeout`, nothing is changed.
  */
 export class SocketTimeout {
   /** The setting before it was suspended, for duplicates of the client; empty for a borrowed client. */

@@ -10,7 +10,7 @@ import { NodeRedisLink } from './reconnecting-link.js';
 import { NodeRedisCommand, refusalOf } from './sent-command.js';
 
 const SLOTS = 16_384;
-/** A command that is redirected more often fails with the last redirection. */
+/** A command that is redirected more often than this fails with the last redirection. */
 const MOST_REDIRECTIONS = 16;
 /**
  * The pause before a command whose slot is in migration is repeated, and before the slots are requested again, in
@@ -45,7 +45,7 @@ export class ClusterTopology implements Topology {
   /** The address of the master of each slot. */
   private slots: (string | undefined)[] = new Array(SLOTS).fill(undefined);
   private readonly links = new Map<string, NodeRedisLink>();
-  /** Commands that wait until the slots are known. */
+  /** Commands that wait until the slots are known, or until one of the masters is connected. */
   private readonly waiting = new Set<{ readonly command: NodeRedisCommand; readonly start: () => void }>();
   /** Nodes that were missing in the last reply. */
   private readonly leftOut = new Set<string>();
@@ -83,10 +83,10 @@ export class ClusterTopology implements Topology {
     const slot = key === undefined ? undefined : slotOf(key);
     let redirections = 0;
     const start = (): void => {
-      const link = this.linkOf(slot);
-      if (link !== undefined) return link.dispatch(command, redirect);
+      const address = slot === undefined ? this.connected()[0] : this.slots[slot];
+      if (address !== undefined) return this.linkAt(address).dispatch(command, redirect);
       this.waiting.add({ command, start });
-      this.refresh();
+      if (!this.known || slot !== undefined) this.refresh();
     };
     const redirect = (error: Error): boolean => {
       const [code, , address] = error.message.split(' ');
@@ -135,9 +135,8 @@ export class ClusterTopology implements Topology {
   }
 
   master(slot: number | undefined, random: number): Link | undefined {
-    if (slot !== undefined) return this.linkOf(slot);
-    const masters = this.masters();
-    return masters[Math.floor(random * masters.length)];
+    const address = this.addressFor(slot, random);
+    return address === undefined ? undefined : this.linkAt(address);
   }
 
   masters(): readonly Link[] {
@@ -153,9 +152,7 @@ export class ClusterTopology implements Topology {
   }
 
   subscriber(slot: number | undefined): SubscriberConnection | undefined {
-    const addresses = this.addresses();
-    const address =
-      slot === undefined ? addresses[Math.floor(this.context.runtime.random() * addresses.length)] : this.slots[slot];
+    const address = this.addressFor(slot, this.context.runtime.random());
     if (address === undefined) return undefined;
     return new NodeRedisSubscriber(
       address,
@@ -185,16 +182,30 @@ export class ClusterTopology implements Topology {
     return [...new Set(this.slots.filter((address) => address !== undefined))].sort();
   }
 
-  private linkOf(slot: number | undefined): NodeRedisLink | undefined {
-    const address = slot === undefined ? this.addresses()[0] : this.slots[slot];
-    return address === undefined ? undefined : this.linkAt(address);
+  /**
+   * The master that has a slot. Without a slot, it is one of those that are connected, because a command for any
+   * master must not wait for one that is down.
+   */
+  private addressFor(slot: number | undefined, random: number): string | undefined {
+    if (slot !== undefined) return this.slots[slot];
+    const connected = this.connected();
+    const candidates = connected.length > 0 ? connected : this.addresses();
+    return candidates[Math.floor(random * candidates.length)];
+  }
+
+  /** The addresses of the masters that are connected. */
+  private connected(): string[] {
+    return this.addresses().filter((address) => this.links.get(address)?.isReady);
   }
 
   private linkAt(address: string): NodeRedisLink {
     let link = this.links.get(address);
     if (link === undefined) {
       link = this.context.runtime.detached(() =>
-        this.open(address, this.source.createClient, this.endpointOf(address), () => this.events.ready()),
+        this.open(address, this.source.createClient, this.endpointOf(address), () => {
+          this.events.ready();
+          this.startWaiting();
+        }),
       );
       this.links.set(address, link);
     }
@@ -258,13 +269,17 @@ export class ClusterTopology implements Topology {
     }
     for (const address of addresses) this.linkAt(address);
     this.known = addresses.length > 0;
+    if (this.known) this.lastError = undefined;
+    this.startWaiting();
+  }
+
+  private startWaiting(): void {
     const waiting = [...this.waiting];
     this.waiting.clear();
-    if (this.known) this.lastError = undefined;
     for (const { command, start } of waiting) if (!command.aborted) start();
   }
 
-  /** The nodes refuse the settings of the connection, so waiting for a connection would not help. */
+  /** Called when the nodes refuse the settings of the connection, so that waiting for a connection would not help. */
   private refused(error: unknown): void {
     const refusal = refusalOf(error);
     if (refusal === undefined) return;

@@ -23,9 +23,9 @@ export interface LinkTerms {
 }
 
 /**
- * The commands for one server, through node-redis clients that are each used for one connection. When that breaks,
- * a new client is created, so a written command is never sent again. Without a
- * connection, commands wait here, where they can be withdrawn.
+ * The commands for one server, through node-redis clients that are each used for one connection. When the connection
+ * breaks, a new client is created, so a written command is never sent again. Without a connection, commands wait here,
+ * where they can be withdrawn.
  */
 export class NodeRedisLink implements Link {
   private connection: Connection | undefined;
@@ -118,7 +118,7 @@ export class NodeRedisLink implements Link {
       },
     };
     this.connection = connection;
-    // It reports the end of its connection as an error. The client is not used after that.
+    // The client reports the end of its connection as an error. It is not used after that.
     client.on('error', (error: unknown) => {
       if (!client.isOpen) this.broke(connection, error);
     });
@@ -139,8 +139,8 @@ export class NodeRedisLink implements Link {
   }
 
   /**
-   * The server refuses the handshake, for example because the database does not exist. Waiting for a connection would
-   * not help.
+   * Called when the server refuses the handshake, for example because the database does not exist. Waiting for a
+   * connection would not help.
    */
   private refused(error: unknown): void {
     const refusal = refusalOf(error);

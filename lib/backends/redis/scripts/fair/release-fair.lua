@@ -9,7 +9,7 @@
   ARGV[1]       PUBLISH or SPUBLISH; empty: notify nobody
   ARGV[1 + i]   owner
 
-  Returns an answer for each: { how many clients listened or NOBODY_TOLD (-2), head }, NOBODY_TOLD when nobody waits,
+  Returns an answer for each: { how many clients listened or NOT_PUBLISHED (-2), head }, NOT_PUBLISHED when nobody waits,
   { NOT_HELD (-1), server time in ms }, or { { error, types of the keys } }.
 ]]
 -- @include release-replies
@@ -34,9 +34,9 @@ local function release(i)
   redis.call('HDEL', lock, owner)
   local listeners, head = wakeHead(fairQueue(4 * i - 2), lock, publish, now)
   if not head then
-    return NOBODY_TOLD
+    return NOT_PUBLISHED
   end
-  return { listeners or NOBODY_TOLD, head }
+  return { listeners or NOT_PUBLISHED, head }
 end
 
 local answers = {}

@@ -15,8 +15,8 @@
   ARGV[5]  how long to keep the result, in ms; 0: only for callers that wait for it now
   ARGV[6]  value of the result
 
-  Returns { listeners or NOBODY_TOLD (-2), 1 when the result was stored, reason for a refusal }, or { NOT_HELD (-1), server time in ms,
-  1 when this owner has stored its result before }.
+  Returns { listeners or NOT_PUBLISHED (-2), 1 when the result was stored, reason for a refusal }, or { NOT_HELD (-1), server time in ms,
+  1 if this owner has already stored its result }.
 ]]
 -- @include release-replies
 -- @include server-time
@@ -71,4 +71,4 @@ redis.call('HDEL', lock, owner)
 redis.pcall('DEL', wanted)
 -- The lock is released even if the user may not publish.
 local listeners = redis.pcall(publish, prefixed('redisson_lock__channel', lock), '0')
-return { type(listeners) == 'number' and listeners or NOBODY_TOLD, isStored, refusal }
+return { type(listeners) == 'number' and listeners or NOT_PUBLISHED, isStored, refusal }

@@ -1,3 +1,4 @@
 -- The replies of a release other than the number of clients that listened.
--- NOT_HELD: the owner did not hold the lock. NOBODY_TOLD: the lock was released, and no message was needed or possible.
-local NOT_HELD, NOBODY_TOLD = -1, -2
+-- NOT_HELD: the owner did not hold the lock. NOT_PUBLISHED: the lock was released, but no message was needed or
+-- possible.
+local NOT_HELD, NOT_PUBLISHED = -1, -2

@@ -13,7 +13,7 @@
   Returns { reserved with each, answer, ... }, where an answer is a token, { ttl, holder } when busy, or { { error, type of the lock } }.
   If all locks were free and no tokens are reserved, returns only the first token, because Redis sends a number faster than a list. The
   other tokens follow consecutively.
-  Returns { 'expired', server time in ms } when it runs too late to acquire anything. If all locks are busy, it says so without reading
+  Returns { 'expired', server time in ms } when it runs too late to acquire anything. If all locks are busy, it answers so without reading
   the time, which makes waiting cheaper.
 ]]
 -- @include acquisition-arguments

@@ -6,7 +6,7 @@
   ARGV[1]      PUBLISH or SPUBLISH; empty: notify nobody
   ARGV[1 + i]  owner
 
-  Returns an answer for each: how many clients listened, NOBODY_TOLD (-2), { NOT_HELD (-1), server time in ms }, or
+  Returns an answer for each: how many clients listened, NOT_PUBLISHED (-2), { NOT_HELD (-1), server time in ms }, or
   { { error, type of the lock } }. If all answers are the same number, returns only this number, because Redis sends it
   faster than a list.
 ]]
@@ -22,7 +22,7 @@ for i = 1, #KEYS do
   if removed == 1 then
     local listeners = publish == '' and 0 or pcall(publish, prefixed('redisson_lock__channel', lock), '0')
     -- The lock is released even if the user may not publish.
-    answers[i] = type(listeners) == 'number' and listeners or NOBODY_TOLD
+    answers[i] = type(listeners) == 'number' and listeners or NOT_PUBLISHED
   elseif removed == 0 then
     local time = pcall('TIME')
     answers[i] = { NOT_HELD, time[1] * 1000 + math.floor(time[2] / 1000) }

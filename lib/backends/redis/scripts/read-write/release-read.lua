@@ -7,7 +7,7 @@
   ARGV[1]       PUBLISH or SPUBLISH; empty: notify nobody
   ARGV[1 + i]   owner
 
-  Returns an answer for each: how many clients listened, NOBODY_TOLD (-2; also when others still hold the lock),
+  Returns an answer for each: how many clients listened, NOT_PUBLISHED (-2; also when others still hold the lock),
   { NOT_HELD (-1), server time in ms }, or { { error, types of the keys } }.
 ]]
 -- @include ttl-replies
@@ -35,16 +35,16 @@ local function release(i)
   redis.call('DEL', lease)
   redis.call('HDEL', lock, owner)
   if redis.call('HGET', lock, 'mode') == 'write' then
-    return NOBODY_TOLD
+    return NOT_PUBLISHED
   end
   -- Another reader is alive and has the longest lease.
   if redis.call('HLEN', lock) > 1 and left < redis.call('PTTL', lock) - 1 then
-    return NOBODY_TOLD
+    return NOT_PUBLISHED
   end
   if fitToReaders(lock) then
-    return NOBODY_TOLD
+    return NOT_PUBLISHED
   end
-  return publishTo(publish, prefixed('redisson_rwlock', lock), '0') or NOBODY_TOLD
+  return publishTo(publish, prefixed('redisson_rwlock', lock), '0') or NOT_PUBLISHED
 end
 
 local answers = {}

@@ -7,7 +7,7 @@
   ARGV[1]       PUBLISH or SPUBLISH; empty: notify nobody
   ARGV[1 + i]   owner
 
-  Returns an answer for each: how many clients listened, NOBODY_TOLD (-2), { NOT_HELD (-1), server time in ms }, or
+  Returns an answer for each: how many clients listened, NOT_PUBLISHED (-2), { NOT_HELD (-1), server time in ms }, or
   { { error, types of the keys } }.
 ]]
 -- @include ttl-replies
@@ -32,7 +32,7 @@ local function release(i)
     return { NOT_HELD, serverTime() }
   end
   endWriting(lock)
-  return publishTo(publish, prefixed('redisson_rwlock', lock), '1') or NOBODY_TOLD
+  return publishTo(publish, prefixed('redisson_rwlock', lock), '1') or NOT_PUBLISHED
 end
 
 local answers = {}

@@ -18,8 +18,9 @@ import org.redisson.api.RedissonClient;
 import org.redisson.config.Config;
 
 /**
- * The real Redisson as a contestant of the benchmark, a thread a caller. It reads one task a line from standard input and answers each
- * with one line of JSON: `loop callers one|fresh key body duration`, `gather key count`, `watch duration`, `drain patience`.
+ * The real Redisson as a contestant of the benchmark, with one thread per caller. It reads one task per line from
+ * standard input and answers each with one line of JSON: `loop callers one|fresh key body duration`,
+ * `gather key count`, `watch duration`, `drain patience`.
  */
 public final class RedissonLoad {
   private final RedissonClient redisson;

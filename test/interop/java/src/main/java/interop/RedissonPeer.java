@@ -18,8 +18,8 @@ import org.redisson.config.Config;
 
 /**
  * The real Redisson, driven over standard input. A line is `id thread command argument…` (blank-separated); its answer is
- * `id ok result` or `id error message`, then the wall-clock time in milliseconds at which the command ended. A thread, named freely, is an
- * owner of its own to Redisson; commands of one thread run one after the other.
+ * `id ok result` or `id error message`, then the wall-clock time in milliseconds at which the command ended. A thread
+ * has any name, and is a separate owner to Redisson; the commands of one thread run one after the other.
  */
 public final class RedissonPeer {
   private final RedissonClient redisson;
@@ -98,7 +98,7 @@ public final class RedissonPeer {
     };
   }
 
-  /** Adds one to a counter, `rounds` times, in two steps that only the lock keeps together. */
+  /** Adds one to a counter, `rounds` times, in two steps that are atomic only because of the lock. */
   private int contend(RLock lock, String counter, int rounds) {
     RBucket<String> bucket = redisson.getBucket(counter, StringCodec.INSTANCE);
     for (int round = 0; round < rounds; round++) {
