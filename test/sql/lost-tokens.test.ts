@@ -12,13 +12,16 @@ describe.each(['rowLocks', 'advisoryLocks'] as const)(
     const world = new SqlWorld('PostgreSQL', which);
     const { table } = world;
     let replica: SqlServer | undefined;
+    /** Ends the process of {@link stopWriter}, which does not notice that its server has ended. */
+    let killWriter = () => {};
     beforeEach(async () => {
-      // Whatever does not wait for the disk is written as late as possible.
-      world.server = await startSqlServer('PostgreSQL', 'fast', ['wal_writer_delay=10s']);
+      world.server = await startSqlServer('PostgreSQL');
+      await world.server.asAdmin('GRANT pg_read_all_stats TO locks');
     }, 60_000);
     afterEach(async () => {
       await world.tidy();
       await world.server.stop();
+      killWriter();
       await replica?.stop();
       replica = undefined;
     }, 60_000);
@@ -47,21 +50,37 @@ describe.each(['rowLocks', 'advisoryLocks'] as const)(
       return tokens;
     };
 
+    /** From now on, the server writes only what a commit waits for. */
+    const stopWriter = async () => {
+      const pid = await read(
+        world.server,
+        "SELECT pid AS value FROM pg_stat_activity WHERE backend_type = 'walwriter'",
+      );
+      process.kill(pid, 'SIGSTOP');
+      killWriter = () => {
+        process.kill(pid, 'SIGKILL');
+        killWriter = () => {};
+      };
+    };
+
     const killOneBackend = async () => {
       const pid = await read(world.server, "SELECT pid AS value FROM pg_stat_activity WHERE usename = 'locks' LIMIT 1");
       process.kill(pid, 'SIGKILL');
+      killWriter();
       await until(() => /all server processes terminated; reinitializing/.test(world.server.log));
       await until(() => lastToken(world.server).then(Boolean, () => false));
       return world.server;
     };
     const killServer = async () => {
       await world.server.kill();
+      killWriter();
       await startAgain(world.server);
       return world.server;
     };
     const promote = async () => {
       const standby = replica as SqlServer;
       await world.server.kill();
+      killWriter();
       await standby.asAdmin('SELECT pg_promote()');
       return standby;
     };
@@ -80,6 +99,7 @@ describe.each(['rowLocks', 'advisoryLocks'] as const)(
         replica = standby;
         await until(async () => (await limit(standby)) === (await limit(world.server)));
       }
+      await stopWriter();
       const given = Math.max(...(await tokensOf(locks, [old, fresh])));
       const server = await fault();
       // Otherwise this test would show nothing.

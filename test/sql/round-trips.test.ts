@@ -1,3 +1,4 @@
+import { randomUUID } from 'node:crypto';
 import { setTimeout as sleep } from 'node:timers/promises';
 import pg from 'pg';
 import { createLockService } from '../../lib/service/create-lock-service.js';
@@ -24,6 +25,13 @@ describe('the round trips of locks in SQL, by the log of PostgreSQL', () => {
   const sent = (text: RegExp) =>
     server.log.match(new RegExp(`(statement|execute [^:]*): ${text.source}`, 'g'))?.length ?? 0;
 
+  /** Waits until the log has arrived here. The server writes it in order. */
+  const logged = async () => {
+    const mark = randomUUID();
+    await query(server, `SELECT '${mark}'`, '');
+    await until(() => server.log.includes(mark));
+  };
+
   const FREE = { rowLocks: [40, 40, 40, 0, 0, 0, 0], advisoryLocks: [0, 0, 0, 0, 0, 40, 40] };
   it.each([
     ['rowLocks', 'acquire', {}],
@@ -46,8 +54,10 @@ describe('the round trips of locks in SQL, by the log of PostgreSQL', () => {
           /.*pg_try_advisory/,
           /.*pg_advisory_unlock/,
         ].map(sent);
+      await logged();
       const before = counts();
       for (let round = 0; round < 40; round++) await (await locks.acquire(name, options)).release();
+      await logged();
       expect(counts().map((count, n) => count - before[n])).toEqual(FREE[which]);
       await locks.close();
     },

@@ -14,12 +14,19 @@ const SETTINGS = [
   '--default-time-zone=+02:00',
   '--skip-log-bin',
   '--mysqlx=OFF',
+  // Otherwise it looks for a folder of its package.
+  '--secure-file-priv=NULL',
 ];
 
 export const program: SqlServerProgram = {
   ...mariadb,
   async setUp(folder) {
-    const options = ['--no-defaults', '--initialize-insecure', `--datadir=${join(folder, 'data')}`];
+    const options = [
+      '--no-defaults',
+      '--initialize-insecure',
+      '--secure-file-priv=NULL',
+      `--datadir=${join(folder, 'data')}`,
+    ];
     await runToEnd(asNobody(MYSQLD, options, folder));
   },
   command: async (folder, port, durability, settings) => [
