@@ -55,18 +55,19 @@ describe('with @nestjs/schedule', () => {
     const ticks: number[] = [];
     registry.getCronJob('below').addCallback(() => void ticks.push(ticks.length));
     await until(() => ticks.length === 3);
-    await until(() => ran.filter((job) => job === 'below').length >= 2);
+    const runsOf = (job: string) => ran.filter((name) => name === job).length;
+    await until(() => runsOf('below') >= 2 && runsOf('above') >= 2);
     for (const replica of replicas) {
       replica.get(SchedulerRegistry).deleteInterval('often');
       await replica.close();
     }
 
     for (const job of ['below', 'above']) {
-      const times = ran.filter((name) => name === job).length;
-      expect(times).toBeGreaterThanOrEqual(2);
-      expect(times).toBeLessThanOrEqual(4);
+      expect(runsOf(job)).toBeGreaterThanOrEqual(2);
+      // Another replica may have begun one more.
+      expect(runsOf(job)).toBeLessThanOrEqual(ticks.length + 1);
     }
-    expect(ran.filter((name) => name === 'often').length).toBeGreaterThan(1);
-    expect(ran.filter((name) => name === 'once')).toHaveLength(3);
+    expect(runsOf('often')).toBeGreaterThan(1);
+    expect(runsOf('once')).toBe(3);
   });
 });
