@@ -45,6 +45,16 @@ describe.each(STORES)('the read/write lock, on %s', (store) => {
     });
   });
 
+  it('serves a writer when the last lease of a reader ends, although a longer one was released before', async () => {
+    const [one, two, three] = await world.services(3);
+    const long = await one.acquire('order', { type: 'read', leaseTime: '10m' });
+    await two.acquire('order', { type: 'read', leaseTime: '2s' });
+    const writing = three.acquire('order', { type: 'write', waitTime: '1m' });
+    await sleep(SHORT); // it has asked, and knows when the longer lease ends
+    await long.release();
+    await (await writing).release();
+  }, 30_000);
+
   it('serves readers and writers of several instances, writers alone', async () => {
     const services = await world.services(3);
     let readers = 0;

@@ -21,13 +21,13 @@ describe.each(ALL_SQL_LOCKS)('while the database is away, %s on %s', (which, kin
     const proxy = await startTcpProxy(world.server.port);
     const locks = world.service({ url: world.server.urlAt(proxy.port) });
     const keepAlive = () => process.getActiveResourcesInfo().filter((resource) => resource === 'TCPSocketWrap').length;
-    const before = keepAlive();
     await (await locks.acquire(world.name())).release();
-    // For each of the two connections, one socket of this process and two of the proxy.
-    expect(keepAlive()).toBe(before + 6);
+    // With, for each of the two connections, one socket of this service and two of the proxy.
+    const open = keepAlive();
+    expect(open).toBeGreaterThanOrEqual(6);
     proxy.cutHalfOpen();
     await locks.close();
-    await until(() => keepAlive() <= before + 4);
+    await until(() => keepAlive() <= open - 2);
     await proxy.stop();
   });
 });

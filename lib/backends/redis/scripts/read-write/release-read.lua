@@ -1,5 +1,6 @@
 --[[
-  Releases the read side of read/write locks, each for its owner. The last reader wakes a writer.
+  Releases the read side of read/write locks, each for its owner. The last reader wakes a writer, and so
+  does a reader that leaves the lock with a shorter lease.
 
   KEYS[2i - 1]  lock
   KEYS[2i]      lease of this reader
@@ -16,6 +17,7 @@
 -- @include prefixed
 -- @include suffixed
 -- @include publish-to
+-- @include wake-if-shorter
 -- @include answer-of
 -- @include is-owner
 -- @include read-write/read-lease
@@ -31,7 +33,7 @@ local function release(i)
   if not isReader(lock, owner) then
     return { NOT_HELD, serverTime() }
   end
-  local left = redis.call('PTTL', lease)
+  local left, former = redis.call('PTTL', lease), redis.call('PTTL', lock)
   redis.call('DEL', lease)
   redis.call('HDEL', lock, owner)
   if redis.call('HGET', lock, 'mode') == 'write' then
@@ -41,10 +43,12 @@ local function release(i)
   if redis.call('HLEN', lock) > 1 and left < redis.call('PTTL', lock) - 1 then
     return NOT_PUBLISHED
   end
+  local channel = prefixed('redisson_rwlock', lock)
   if fitToReaders(lock) then
+    wakeIfShorter(publish, channel, '0', former, redis.call('PTTL', lock))
     return NOT_PUBLISHED
   end
-  return publishTo(publish, prefixed('redisson_rwlock', lock), '0') or NOT_PUBLISHED
+  return publishTo(publish, channel, '0') or NOT_PUBLISHED
 end
 
 local answers = {}
