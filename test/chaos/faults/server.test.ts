@@ -109,7 +109,8 @@ describe('the Redis server', () => {
     await until(() => loading(redis));
     const error = await errorOf(locks.acquire('other', { waitTime: 0 }));
     expect(error).toBeInstanceOf(LockUnavailableError);
-    const waiting = locks.acquire('other');
+    // On a busy machine, loading takes longer than a caller without waitTime waits for (outageTimeout).
+    const waiting = locks.acquire('other', { waitTime: '1m' });
     await started;
     const resumed = await run.resumed();
     const lease = await waiting;
