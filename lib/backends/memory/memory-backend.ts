@@ -119,14 +119,14 @@ export class MemoryBackend implements LockBackend {
     const record = this.store.locks.get(key, now);
     if (!record?.isHeldBy(owner, type, now))
       return { released: false, listeners: 0, published: false, resent: false, at: now };
-    const [, end] = record.lastToExpire(now);
+    const end = type === 'read' ? record.lastToExpire(now)[1] : 0;
     record.remove(owner, type);
     const isFree = record.isEmpty(now);
     if (isFree) this.store.locks.delete(key);
     // When one of several readers releases, no waiter can enter. When a writer keeps its read lock, readers can.
     const published = !quietly && (isFree || type === 'write');
     // But the lock may now expire earlier, and waiters would sleep until its former end.
-    if (!quietly && !published && record.lastToExpire(now)[1] < end) this.messages.wake(key, type, now);
+    if (type === 'read' && !quietly && !isFree && record.lastToExpire(now)[1] < end) this.messages.wake(key, type, now);
     return { released: true, listeners: published ? this.messages.wake(key, type, now) : 0, published, resent: false };
   }
 

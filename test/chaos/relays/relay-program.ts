@@ -1,4 +1,4 @@
-// Run by relay-process.ts, as a separate process: passes locks on until its input ends, and then closes its service.
+// Run by relay-run.ts, as a separate process: passes locks on until its input ends, and then closes its service.
 import { Redis } from 'ioredis';
 import { createLockService, type RedisLockOptions } from '../../../lib/core.js';
 import { HistoryPipe } from '../history.js';

@@ -33,14 +33,15 @@ local function release(i)
   if not isReader(lock, owner) then
     return { NOT_HELD, serverTime() }
   end
-  local left, former = redis.call('PTTL', lease), redis.call('PTTL', lock)
+  local left = redis.call('PTTL', lease)
   redis.call('DEL', lease)
   redis.call('HDEL', lock, owner)
   if redis.call('HGET', lock, 'mode') == 'write' then
     return NOT_PUBLISHED
   end
+  local former = redis.call('HLEN', lock) > 1 and redis.call('PTTL', lock)
   -- Another reader is alive and has the longest lease.
-  if redis.call('HLEN', lock) > 1 and left < redis.call('PTTL', lock) - 1 then
+  if former and left < former - 1 then
     return NOT_PUBLISHED
   end
   local channel = prefixed('redisson_rwlock', lock)
