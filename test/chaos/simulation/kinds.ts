@@ -89,6 +89,26 @@ const TICKETS = { detach: 4, adopt: 6, hold: 2, hurry: 1, tryOnce: 1, body: 1 } 
 
 const PERMITS_AFTERWARDS = { pool: 1, seat: 2, gateCount: 1, gatePass: 2 } as const;
 
+/** Faults of the network and the server. */
+const BREAKDOWNS = ['cut', 'disconnect', 'freeze', 'restart'] as const;
+/** Faults of processes. */
+const DEATHS = ['crash', 'stall', 'shutDown'] as const;
+
+/** A slow network, without faults. */
+const CALM = { fates: {}, unheard: 0, faults: [], eitherOf: [], mostFaults: 0, drift: true } as const;
+
+/** Commands, answers and connections are lost or take too long, while leases are so long that they hide no leftovers. */
+const LATE = {
+  fates: { ...UNSTEADY, late: 0.05, twice: 0.05 },
+  unheard: 0.1,
+  faults: BREAKDOWNS,
+  eitherOf: [],
+  mostFaults: 3,
+  drift: true,
+  longLeases: true,
+  flawless: false,
+} as const;
+
 export const KINDS = {
   /** A slow network, without faults. */
   steady: {
@@ -102,23 +122,13 @@ export const KINDS = {
       overdue: 0,
       fixedLease: 0,
     },
-    fates: {},
-    unheard: 0,
-    faults: [],
-    eitherOf: [],
-    mostFaults: 0,
-    drift: true,
+    ...CALM,
     flawless: true,
   },
   /** Several locks at once on a slow network, sometimes in a crowd. */
   several: {
     errands: { several: 5, severalInside: 2, hold: 2, hurry: 1, tryOnce: 1, holdAtLeast: 1, abort: 1, crowd: 0.05 },
-    fates: {},
-    unheard: 0,
-    faults: [],
-    eitherOf: [],
-    mostFaults: 0,
-    drift: true,
+    ...CALM,
     flawless: false,
   },
   /** Commands, answers, messages and connections get lost. */
@@ -126,7 +136,7 @@ export const KINDS = {
     errands: EVERYTHING,
     fates: UNSTEADY,
     unheard: 0.1,
-    faults: ['cut', 'disconnect', 'freeze', 'restart'],
+    faults: BREAKDOWNS,
     eitherOf: [],
     mostFaults: 3,
     drift: true,
@@ -137,7 +147,7 @@ export const KINDS = {
     errands: EVERYTHING,
     fates: {},
     unheard: 0,
-    faults: ['crash', 'stall', 'shutDown'],
+    faults: DEATHS,
     eitherOf: ['suspend', 'setWallClock'],
     mostFaults: 4,
     drift: true,
@@ -148,7 +158,7 @@ export const KINDS = {
     errands: EVERYTHING,
     fates: UNSTEADY,
     unheard: 0.1,
-    faults: ['cut', 'disconnect', 'freeze', 'restart', 'crash', 'stall', 'shutDown'],
+    faults: [...BREAKDOWNS, ...DEATHS],
     eitherOf: [],
     mostFaults: 5,
     drift: true,
@@ -193,12 +203,7 @@ export const KINDS = {
   permits: {
     errands: { ...PERMITS, seatFixed: 0 },
     afterwards: PERMITS_AFTERWARDS,
-    fates: {},
-    unheard: 0,
-    faults: [],
-    eitherOf: [],
-    mostFaults: 0,
-    drift: true,
+    ...CALM,
     flawless: true,
   },
   /** Semaphores and latches, while commands, answers, messages and connections get lost. */
@@ -209,7 +214,7 @@ export const KINDS = {
     fates: { ...UNSTEADY, answeredLate: 0.2 },
     unheard: 0.1,
     commandTimeouts: [60, 1_200],
-    faults: ['cut', 'disconnect', 'freeze', 'restart'],
+    faults: BREAKDOWNS,
     eitherOf: [],
     mostFaults: 3,
     drift: true,
@@ -221,7 +226,7 @@ export const KINDS = {
     afterwards: PERMITS_AFTERWARDS,
     fates: UNSTEADY,
     unheard: 0.1,
-    faults: ['cut', 'disconnect', 'freeze', 'restart', 'crash', 'stall', 'shutDown'],
+    faults: [...BREAKDOWNS, ...DEATHS],
     eitherOf: ['suspend', 'setWallClock'],
     mostFaults: 5,
     drift: true,
@@ -242,9 +247,7 @@ export const KINDS = {
     drift: false,
     flawless: false,
   },
-  /**
-   * Commands, answers and connections are lost or take too long, while leases are so long that they hide no leftovers.
-   */
+  /** Requests that arrive after their callers have left. */
   lateRequests: {
     errands: {
       ...EVERYTHING,
@@ -256,37 +259,18 @@ export const KINDS = {
       downgrade: 2,
       abort: 4,
     },
-    fates: { ...UNSTEADY, late: 0.05, twice: 0.05 },
-    unheard: 0.1,
-    faults: ['cut', 'disconnect', 'freeze', 'restart'],
-    eitherOf: [],
-    mostFaults: 3,
-    drift: true,
-    longLeases: true,
-    flawless: false,
+    ...LATE,
   },
   /** The same for permits. */
   latePermitRequests: {
     errands: { ...PERMITS, seatFixed: 0, seatAbort: 3, poolAbort: 3 },
     afterwards: PERMITS_AFTERWARDS,
-    fates: { ...UNSTEADY, late: 0.05, twice: 0.05 },
-    unheard: 0.1,
-    faults: ['cut', 'disconnect', 'freeze', 'restart'],
-    eitherOf: [],
-    mostFaults: 3,
-    drift: true,
-    longLeases: true,
-    flawless: false,
+    ...LATE,
   },
   /** Locks that are detached in one process and adopted in another one, on a slow network. */
   tickets: {
     errands: TICKETS,
-    fates: {},
-    unheard: 0,
-    faults: [],
-    eitherOf: [],
-    mostFaults: 0,
-    drift: true,
+    ...CALM,
     flawless: true,
   },
   /** The same while commands, answers, messages, connections and processes get lost. */
@@ -294,7 +278,7 @@ export const KINDS = {
     errands: TICKETS,
     fates: UNSTEADY,
     unheard: 0.1,
-    faults: ['cut', 'disconnect', 'freeze', 'restart', 'crash', 'stall', 'shutDown'],
+    faults: [...BREAKDOWNS, ...DEATHS],
     eitherOf: ['suspend', 'setWallClock'],
     mostFaults: 4,
     drift: true,
