@@ -9,6 +9,7 @@ import { parseArgs } from 'node:util';
 import mysql from 'mysql2/promise';
 import pg from 'pg';
 import { startSqlServer } from '../support/servers/sql/sql-server.ts';
+import { median } from './measure/statistics.ts';
 import { buildBase } from './pairs/build-base.ts';
 
 const { values: options, positionals } = parseArgs({
@@ -270,10 +271,6 @@ function ratio(rates, others) {
   const ratios = rates.map((rate, round) => rate / others[round]).sort((a, b) => a - b);
   const at = (part) => ratios[Math.floor(part * (ratios.length - 1))].toFixed(2);
   return `${at(0.5)} (${at(0.25)}–${at(0.75)})`;
-}
-
-function median(values) {
-  return [...values].sort((a, b) => a - b)[Math.floor(values.length / 2)];
 }
 
 // The servers' handles do not keep this process alive.

@@ -2,7 +2,8 @@ import { randomBytes } from 'node:crypto';
 import { Redis } from 'ioredis';
 import { type Contestant, LEASE_TIME, type LockClient } from './contestant.js';
 
-const RELEASE = `if redis.call('GET', KEYS[1]) == ARGV[1] then return redis.call('DEL', KEYS[1]) end return 0`;
+/** The usual script that releases a lock if it still has the value. */
+export const COMPARE_AND_DELETE = `if redis.call('GET', KEYS[1]) == ARGV[1] then return redis.call('DEL', KEYS[1]) end return 0`;
 
 interface Held {
   readonly key: string;
@@ -17,7 +18,7 @@ export const floor: Contestant = {
   async open(port): Promise<LockClient<Held>> {
     const redis = new Redis(port, '127.0.0.1', { lazyConnect: true });
     await redis.connect();
-    const sha1 = (await redis.script('LOAD', RELEASE)) as string;
+    const sha1 = (await redis.script('LOAD', COMPARE_AND_DELETE)) as string;
     const owner = randomBytes(8).toString('hex');
     let count = 0;
     return {

@@ -4,6 +4,7 @@ import { createInterface } from 'node:readline';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { Redis } from 'ioredis';
 import { createLockService } from '../../../lib/core.js';
+import { COMPARE_AND_DELETE } from '../contestants/floor.js';
 import { sharedNow } from '../measure/shared-clock.js';
 import { countIoredis, sent } from '../worker/sent-commands.js';
 
@@ -31,8 +32,6 @@ const KEPT = 60_000;
 /** About a kilobyte. */
 const RESULT = { prices: Array.from({ length: 40 }, (_, n) => ({ sku: `article-${n}`, cents: 100 * n })) };
 
-const RELEASE = `if redis.call('GET', KEYS[1]) == ARGV[1] then return redis.call('DEL', KEYS[1]) end return 0`;
-
 const [url, way, callers] = process.argv.slice(2) as [string, Way, string];
 countIoredis();
 
@@ -53,7 +52,7 @@ function byHand(): Ask {
       if ((await redis.set(lock, token, 'PX', LEASE, 'NX')) === 'OK') {
         const value = (await redis.get(result)) ?? JSON.stringify(await body());
         await redis.set(result, value, 'PX', KEPT);
-        await redis.eval(RELEASE, 1, lock, token);
+        await redis.eval(COMPARE_AND_DELETE, 1, lock, token);
         return JSON.parse(value);
       }
       await sleep(POLL);

@@ -9,6 +9,7 @@ import { parseArgs } from 'node:util';
 import type { Redis } from 'ioredis';
 import { type RedisServer, startRedis } from '../../support/servers/redis-server.js';
 import { ServerMeter } from '../measure/server-meter.js';
+import { median, sum } from '../measure/statistics.js';
 import { watchStolenTime } from '../measure/stolen-time.js';
 import { count, figure, percent } from '../report/figures.js';
 import { printed } from '../report/table.js';
@@ -108,12 +109,6 @@ async function play(crowd: Crowd, name: string, redis: Redis): Promise<Round> {
     clients: sum(reports.map(({ cpu }) => cpu)),
     server: load.cpu / 1_000,
   };
-}
-
-const sum = (numbers: readonly number[]) => numbers.reduce((total, number) => total + number, 0);
-
-function median(numbers: readonly number[]): number {
-  return [...numbers].sort((one, other) => one - other)[Math.floor(numbers.length / 2)];
 }
 
 async function measure(server: RedisServer): Promise<Map<Way, Round[]>> {

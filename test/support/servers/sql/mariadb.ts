@@ -2,16 +2,26 @@ import { existsSync } from 'node:fs';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import mysql from 'mysql2/promise';
-import { asNobody, PASSWORD, runToEnd, type SqlServerProgram } from './sql-server.js';
+import { asNobody, type Durability, PASSWORD, runToEnd, type SqlServerProgram } from './sql-server.js';
 
-const SETTINGS = [
-  '--no-defaults',
-  '--bind-address=127.0.0.1',
-  '--max-connections=600',
-  '--innodb-buffer-pool-size=32M',
-  '--skip-name-resolve',
-  '--default-time-zone=+02:00',
-];
+/** The settings of a test server, which MariaDB and Oracle's MySQL share. */
+export function settingsOf(folder: string, port: number, durability: Durability): string[] {
+  return [
+    '--no-defaults',
+    '--bind-address=127.0.0.1',
+    '--max-connections=600',
+    '--innodb-buffer-pool-size=32M',
+    '--skip-name-resolve',
+    '--default-time-zone=+02:00',
+    `--innodb-flush-log-at-trx-commit=${durability === 'durable' ? 1 : 0}`,
+    `--datadir=${join(folder, 'data')}`,
+    // Every server uses the same names for temporary tables.
+    `--tmpdir=${folder}`,
+    `--socket=${join(folder, 'sock')}`,
+    `--pid-file=${join(folder, 'pid')}`,
+    `--port=${port}`,
+  ];
+}
 
 export const program: SqlServerProgram = {
   scheme: 'mysql',
@@ -28,14 +38,7 @@ export const program: SqlServerProgram = {
   },
   command: async (folder, port, durability, settings) => [
     existsSync('/usr/sbin/mariadbd') ? '/usr/sbin/mariadbd' : 'mariadbd',
-    ...SETTINGS,
-    `--innodb-flush-log-at-trx-commit=${durability === 'durable' ? 1 : 0}`,
-    `--datadir=${join(folder, 'data')}`,
-    // Every server uses the same names for temporary tables.
-    `--tmpdir=${folder}`,
-    `--socket=${join(folder, 'sock')}`,
-    `--pid-file=${join(folder, 'pid')}`,
-    `--port=${port}`,
+    ...settingsOf(folder, port, durability),
     ...settings,
   ],
   async fill(folder) {
