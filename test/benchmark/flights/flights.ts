@@ -149,8 +149,8 @@ console.log(
       ];
     }),
     notes: [
-      `Medians of ${rounds} rounds. By hand: GET, SET NX, and another look every 50 ms.`,
-      'The last result is there so long after the function has ended. Messages are what Redis delivers.',
+      `Medians of ${rounds} rounds. By hand: GET, SET NX, and a poll every 50 ms.`,
+      'The time of the last result counts from the end of the function. Messages are what Redis delivers.',
       `${percent(stolen())} of the CPU time of this machine went to others.`,
     ],
   }),
