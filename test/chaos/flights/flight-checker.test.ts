@@ -135,6 +135,18 @@ describe('the checker of single flights', () => {
       expect(rulesIn(elsewhere, did(taken(0)))).toEqual(['a real run']);
     });
 
+    it('allows a new owner after the data was lost, and that the last commands before it were not seen', () => {
+      const lost = (after: number) => ({ after, kind: 'data lost' }) as const;
+      const elsewhere = made(asked('2'), ...begun, answered('2', '1')).map((record) => ({
+        ...record,
+        process: 'call' in record ? 'q' : 'p',
+      }));
+      expect(rulesIn([], did(taken(1), leased(1, 9_000), lost(2), taken(3, b)))).toEqual([]);
+      expect(rulesIn(elsewhere, did(taken(0), lost(1)))).toEqual([]);
+      expect(rulesIn(elsewhere, did(taken(0), released(1), lost(1)))).toEqual(['a real run']);
+      expect(rulesIn([], did(taken(0), leased(1, 9_000), lost(1), stored(2)))).toEqual(['stored by the holder']);
+    });
+
     it('finds a result that was forgotten before the question, whether or not forgetResult() was answered', () => {
       const late = made(...begun, asked('2', 9), answered('2', '1'));
       expect(rulesIn(late, did(taken(0), forgotten(1), stored(2)))).toEqual(['not forgotten']);

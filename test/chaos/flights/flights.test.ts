@@ -4,7 +4,6 @@ import { SeededRandom } from '../../support/seeded-random.js';
 import { type RedisServer, startRedis } from '../../support/servers/redis-server.js';
 import { ServerClock } from '../../support/servers/server-clock.js';
 import { until } from '../../support/until.js';
-import { machineTime } from '../history.js';
 import { checkFlights, countFlights, type FlightExpectations } from './flight-checker.js';
 import type { FlightRecord } from './flight-history.js';
 import { type FlightProcess, startFlights } from './flight-process.js';
@@ -24,11 +23,6 @@ const LONG_LEASE = 12_000;
 const CALM = { answeredWithin: 30_000, storedWithin: 0, ageSlack: 300 };
 const LOSSY = { ...CALM, storedWithin: LEASE + 500 };
 
-interface FlightRunOptions {
-  readonly lease?: number;
-  /** The server. The history is also checked in the order of its commands. */
-  readonly watched?: RedisServer;
-}
 
 /** Six processes that keep single flights of fifty names busy while a test breaks something. */
 class FlightRun {
@@ -36,15 +30,14 @@ class FlightRun {
   readonly processes: FlightProcess[] = [];
   private started = 0;
 
-  /** @param order undefined if the server is restarted, which cannot be monitored */
   private constructor(
-    private readonly url: () => string,
+    private readonly url: string,
     private readonly lease: number,
-    private readonly order: ServerOrder | undefined,
+    private readonly order: ServerOrder,
   ) {}
 
-  static async start(url: () => string, { lease = LEASE, watched }: FlightRunOptions = {}): Promise<FlightRun> {
-    const run = new FlightRun(url, lease, watched && (await ServerOrder.of(watched)));
+  static async start(server: RedisServer, url = server.url, lease = LEASE): Promise<FlightRun> {
+    const run = new FlightRun(url, lease, await ServerOrder.of(server));
     for (let i = 0; i < PROCESSES; i++) run.add();
     await run.busy();
     return run;
@@ -54,7 +47,7 @@ class FlightRun {
   add(): void {
     const seed = ++this.started;
     const options = {
-      connection: this.url(),
+      connection: this.url,
       watchdogTimeout: this.lease,
       commandTimeout: 400,
       outageTimeout: 20_000,
@@ -73,8 +66,10 @@ class FlightRun {
     return this.records.filter((record) => record.kind === 'answered' && record.process === spec.process).length;
   }
 
-  note(event: 'data lost'): void {
-    this.records.push({ at: machineTime(), process: 'test', kind: event });
+  /** @param proxy through which the processes reach the server */
+  async restart(server: RedisServer, proxy: TcpProxy, pause: number): Promise<void> {
+    const at = await this.order.restart(server, proxy, pause);
+    this.records.push({ at, process: 'test', kind: 'data lost' });
   }
 
   /** Waits until this many more calls of each process were answered. */
@@ -87,12 +82,10 @@ class FlightRun {
     const results = await Promise.allSettled(this.processes.map((process) => process.stop()));
     for (const result of results) if (result.status === 'rejected') throw result.reason;
     const found = checkFlights(this.records, expectations);
-    if (this.order !== undefined) {
-      const server = await this.order.end();
-      const { ageSlack } = expectations;
-      found.push(...checkServerOrder(this.records, server, { prefix: 'lock:', ageSlack }));
-      expect(server.filter(({ kind }) => kind === 'stored').length).toBeGreaterThan(100);
-    }
+    const server = await this.order.end();
+    const { ageSlack } = expectations;
+    found.push(...checkServerOrder(this.records, server, { prefix: 'lock:', ageSlack }));
+    expect(server.filter(({ kind }) => kind === 'stored').length).toBeGreaterThan(100);
     expect(found).toEqual([]);
     const { ran, shared, forgot } = countFlights(this.records);
     expect(Math.min(ran, shared)).toBeGreaterThan(100);
@@ -117,7 +110,7 @@ describe('single flights of six processes, with results that are forgotten in be
 
   it('keep their promises when nothing goes wrong', async () => {
     redis = await startRedis();
-    const run = await FlightRun.start(() => redis.url, { watched: redis });
+    const run = await FlightRun.start(redis);
     await run.busy(60);
     await run.finish(CALM);
   }, 120_000);
@@ -126,7 +119,7 @@ describe('single flights of six processes, with results that are forgotten in be
     'keep them when processes are killed, and stand still for longer than a lease',
     async () => {
       redis = await startRedis();
-      const run = await FlightRun.start(() => redis.url, { watched: redis });
+      const run = await FlightRun.start(redis);
       for (let round = 0; round < 2 * LONG; round++) {
         await run.kill(random.pick(run.processes));
         run.add();
@@ -147,8 +140,7 @@ describe('single flights of six processes, with results that are forgotten in be
     async () => {
       redis = await startRedis();
       proxy = await startTcpProxy(redis.port);
-      const { url } = proxy;
-      const run = await FlightRun.start(() => url, { watched: redis });
+      const run = await FlightRun.start(redis, proxy.url);
       for (let round = 0; round < 6 * LONG; round++) {
         proxy.dropReplies({ close: random.chance(0.5) });
         await sleep(random.between(20, 700));
@@ -164,12 +156,10 @@ describe('single flights of six processes, with results that are forgotten in be
     'keep them when Redis is killed and comes back without its data',
     async () => {
       redis = await startRedis();
-      const run = await FlightRun.start(() => redis.url);
+      proxy = await startTcpProxy(redis.port);
+      const run = await FlightRun.start(redis, proxy.url);
       for (let round = 0; round < 2 * LONG; round++) {
-        await redis.kill();
-        await sleep(random.between(0, 500));
-        await redis.start();
-        run.note('data lost');
+        await run.restart(redis, proxy, random.between(0, 500));
         await run.busy(10);
       }
       await run.finish(LOSSY);
@@ -186,7 +176,7 @@ describe('single flights of six processes, with results that are forgotten in be
       redis = await startRedis({ env: clock.env });
       const admin = redis.client();
       const time = async () => Number((await admin.time())[0]) - Date.now() / 1_000;
-      const run = await FlightRun.start(() => redis.url, { lease: LONG_LEASE, watched: redis });
+      const run = await FlightRun.start(redis, redis.url, LONG_LEASE);
       for (let round = 0; round < LONG; round++) {
         for (const ahead of [5, 0, -5, 0]) {
           clock.set(ahead);

@@ -1,3 +1,5 @@
+import { setTimeout as sleep } from 'node:timers/promises';
+import type { TcpProxy } from '../../support/network/tcp-proxy.js';
 import type { RedisServer } from '../../support/servers/redis-server.js';
 import { ScriptMonitor, type ScriptRun } from '../../support/servers/script-monitor.js';
 import { machineTime } from '../history.js';
@@ -9,7 +11,9 @@ export type ServerEvent =
   | { readonly kind: 'taken' | 'released' | 'stored'; readonly key: string; readonly owner: string }
   /** The lock got a lease that ends then, by the server's clock. */
   | { readonly kind: 'leased'; readonly key: string; readonly until: number }
-  | { readonly kind: 'forgotten'; readonly key: string };
+  | { readonly kind: 'forgotten'; readonly key: string }
+  /** It was killed, and is back without its data. MONITOR may not have shown its last commands. */
+  | { readonly kind: 'data lost' };
 
 /**
  * `time`: milliseconds on the server's clock, which a test may set. `seen`: when the test read about it, on the clock
@@ -23,26 +27,47 @@ const EXACT = 50;
 
 /** Records what a server does for single flights, in its order, as its MONITOR shows it. */
 export class ServerOrder {
-  private readonly runs: { readonly run: ScriptRun; readonly seen: number }[] = [];
+  /** The scripts that it ran, and its restarts. */
+  private readonly seen: { readonly what: ScriptRun | 'data lost'; readonly at: number }[] = [];
 
   static async of(server: RedisServer): Promise<ServerOrder> {
     return new ServerOrder(await ScriptMonitor.start(server));
   }
 
   private constructor(private readonly monitor: ScriptMonitor) {
-    monitor.onRun = (run) => this.runs.push({ run, seen: machineTime() });
+    monitor.onRun = (run) => this.seen.push({ what: run, at: machineTime() });
+  }
+
+  /**
+   * Kills the server, and starts it again after `pause` milliseconds. The clients use the proxy, which refuses them
+   * until the monitor is back, so that none of their commands is missed.
+   *
+   * @returns a time at which the data was lost, and nobody had a new lock yet
+   */
+  async restart(server: RedisServer, proxy: TcpProxy, pause: number): Promise<number> {
+    await server.kill();
+    await proxy.refuse();
+    await sleep(pause);
+    const monitoring = this.monitor.monitoringAgain();
+    await server.start();
+    await monitoring;
+    const at = machineTime();
+    this.seen.push({ what: 'data lost', at });
+    await proxy.heal();
+    return at;
   }
 
   /** Stops recording, and returns all records. */
   async end(): Promise<readonly ServerRecord[]> {
     await this.monitor.caughtUp();
     this.monitor.stop();
-    return this.runs.flatMap(({ run, seen }) =>
-      run.commands.flatMap((command) => {
-        const event = eventOf(command, run);
-        return event === undefined ? [] : [{ ...event, time: run.time, seen }];
-      }),
-    );
+    return this.seen.flatMap(({ what, at }): ServerRecord[] => {
+      if (what === 'data lost') return [{ kind: what, time: Number.NaN, seen: at }];
+      return what.commands.flatMap((command) => {
+        const event = eventOf(command, what);
+        return event === undefined ? [] : [{ ...event, time: what.time, seen: at }];
+      });
+    });
   }
 }
 
@@ -65,6 +90,8 @@ function eventOf(
 interface Flight {
   taken: number;
   stored?: ServerRecord;
+  /** The server was killed during the run. Whether the result was stored before that may not have been seen. */
+  cut?: boolean;
 }
 
 /**
@@ -94,6 +121,11 @@ function checkHolders(server: readonly ServerRecord[], flights: Map<string, Flig
   const found: FlightViolation[] = [];
   const holders = new Map<string, { readonly owner: string; until: number }>();
   for (const [order, record] of server.entries()) {
+    if (record.kind === 'data lost') {
+      for (const { owner } of holders.values()) (flights.get(owner) as Flight).cut = true;
+      holders.clear();
+      continue;
+    }
     const { kind, key, time } = record;
     const holder = holders.get(key);
     if (kind === 'leased' && holder !== undefined) holder.until = record.until;
@@ -136,8 +168,11 @@ function checkResults(
     if (record.kind === 'asked') calls.set(record.call, record);
   }
   const forgets = new Map<string, { readonly order: number; readonly seen: number }[]>();
-  for (const [order, { kind, key, seen }] of server.entries())
-    if (kind === 'forgotten') forgets.set(key, [...(forgets.get(key) ?? []), { order, seen }]);
+  for (const [order, record] of server.entries()) {
+    if (record.kind !== 'forgotten') continue;
+    const { key, seen } = record;
+    forgets.set(key, [...(forgets.get(key) ?? []), { order, seen }]);
+  }
 
   return records.flatMap((record): FlightViolation[] => {
     if (record.kind !== 'answered' || record.run === undefined || record.run === record.call) return [];
@@ -152,8 +187,8 @@ function checkResults(
         rule,
         message: `${name}: ${record.call} asked with keepFor ${keepFor}, and got the result of ${record.run}, ${what}`,
       });
-    const { stored, taken } = flight;
-    if (stored === undefined && run.process !== record.process) report('a real run', 'which was never stored');
+    const { stored, taken, cut } = flight;
+    if (stored === undefined && !cut && run.process !== record.process) report('a real run', 'which was never stored');
     const age = at - (stored?.seen ?? at);
     if (keepFor === 0 && age > 0)
       report('not older than the question', `which had been stored for ${age.toFixed(1)} ms`);

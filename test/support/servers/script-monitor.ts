@@ -1,3 +1,4 @@
+import { once } from 'node:events';
 import type { Redis } from 'ioredis';
 import { type ScriptName, scripts } from '../../../lib/backends/redis/scripts.js';
 import type { RedisServer } from './redis-server.js';
@@ -53,6 +54,7 @@ export class ScriptMonitor {
   ) {
     // `server.stop()` ends the client, and the monitor with it.
     client.once('end', () => monitor.disconnect());
+    monitor.on('error', () => {}); // it reconnects when the server is back
     let commands: string[][] = [];
     monitor.on('monitor', (time: string, args: string[], source: string) => {
       if (source === 'lua') {
@@ -82,6 +84,11 @@ export class ScriptMonitor {
       }
     }
     return found;
+  }
+
+  /** Resolves when a server that is down is back and monitored. Before that, every line of the old server is recorded. */
+  async monitoringAgain(): Promise<void> {
+    await once(this.monitor, 'monitoring');
   }
 
   stop(): void {
