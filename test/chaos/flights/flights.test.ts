@@ -23,7 +23,6 @@ const LONG_LEASE = 12_000;
 const CALM = { answeredWithin: 30_000, storedWithin: 0, ageSlack: 300 };
 const LOSSY = { ...CALM, storedWithin: LEASE + 500 };
 
-
 /** Six processes that keep single flights of fifty names busy while a test breaks something. */
 class FlightRun {
   readonly records: FlightRecord[] = [];
