@@ -42,11 +42,6 @@ export class FlightStore {
     this.forgotten.delete(key);
   }
 
-  /** When results were last forgotten; 0: not known. */
-  forgottenAt(key: string, now: number): number {
-    return this.forgotten.get(key, now)?.last ?? 0;
-  }
-
   /** When results were first forgotten since this token of a run; undefined: they were not. As in release-flight-5.lua. */
   forgottenSince(key: string, token: number, now: number): number | undefined {
     const note = this.forgotten.get(key, now);
