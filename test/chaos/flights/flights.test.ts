@@ -98,8 +98,12 @@ describe('single flights of six processes, with results that are forgotten in be
   let redis: RedisServer;
   let proxy: TcpProxy | undefined;
   let clock: ServerClock | undefined;
+  let run: FlightRun | undefined;
 
   afterEach(async () => {
+    // Processes are left if the test has failed.
+    await Promise.all(run?.processes.map((process) => process.kill()) ?? []);
+    run = undefined;
     await proxy?.stop();
     proxy = undefined;
     await redis.stop();
@@ -109,7 +113,7 @@ describe('single flights of six processes, with results that are forgotten in be
 
   it('keep their promises when nothing goes wrong', async () => {
     redis = await startRedis();
-    const run = await FlightRun.start(redis);
+    run = await FlightRun.start(redis);
     await run.busy(60);
     await run.finish(CALM);
   }, 120_000);
@@ -118,7 +122,7 @@ describe('single flights of six processes, with results that are forgotten in be
     'keep them when processes are killed, and stand still for longer than a lease',
     async () => {
       redis = await startRedis();
-      const run = await FlightRun.start(redis);
+      run = await FlightRun.start(redis);
       for (let round = 0; round < 2 * LONG; round++) {
         await run.kill(random.pick(run.processes));
         run.add();
@@ -139,7 +143,7 @@ describe('single flights of six processes, with results that are forgotten in be
     async () => {
       redis = await startRedis();
       proxy = await startTcpProxy(redis.port);
-      const run = await FlightRun.start(redis, proxy.url);
+      run = await FlightRun.start(redis, proxy.url);
       for (let round = 0; round < 6 * LONG; round++) {
         proxy.dropReplies({ close: random.chance(0.5) });
         await sleep(random.between(20, 700));
@@ -156,7 +160,7 @@ describe('single flights of six processes, with results that are forgotten in be
     async () => {
       redis = await startRedis();
       proxy = await startTcpProxy(redis.port);
-      const run = await FlightRun.start(redis, proxy.url);
+      run = await FlightRun.start(redis, proxy.url);
       for (let round = 0; round < 2 * LONG; round++) {
         await run.restart(redis, proxy, random.between(0, 500));
         await run.busy(10);
@@ -175,7 +179,7 @@ describe('single flights of six processes, with results that are forgotten in be
       redis = await startRedis({ env: clock.env });
       const admin = redis.client();
       const time = async () => Number((await admin.time())[0]) - Date.now() / 1_000;
-      const run = await FlightRun.start(redis, redis.url, LONG_LEASE);
+      run = await FlightRun.start(redis, redis.url, LONG_LEASE);
       for (let round = 0; round < LONG; round++) {
         for (const ahead of [5, 0, -5, 0]) {
           clock.set(ahead);

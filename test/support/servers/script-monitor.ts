@@ -1,4 +1,3 @@
-import { once } from 'node:events';
 import type { Redis } from 'ioredis';
 import { type ScriptName, scripts } from '../../../lib/backends/redis/scripts.js';
 import type { RedisServer } from './redis-server.js';
@@ -87,8 +86,9 @@ export class ScriptMonitor {
   }
 
   /** Resolves when a server that is down is back and monitored. Before that, every line of the old server is recorded. */
-  async monitoringAgain(): Promise<void> {
-    await once(this.monitor, 'monitoring');
+  monitoringAgain(): Promise<void> {
+    // Not once() of node:events, which rejects when an attempt to connect fails.
+    return new Promise((resolve) => this.monitor.once('monitoring', () => resolve()));
   }
 
   stop(): void {
