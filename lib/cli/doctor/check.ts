@@ -50,6 +50,6 @@ export async function infoOf(master: Server, section: string): Promise<(field: s
 function unanswered(error: unknown): Finding {
   const message = messageOf(error);
   return /NOPERM/.test(message)
-    ? note(`not known: ${message}`, 'see the check of rights')
+    ? note(`not known: ${message}`, "see the 'rights' check")
     : wrong(`no answer: ${message}`, 'check this server, and the network to it');
 }

@@ -23,7 +23,7 @@ export async function checkPubSub(master: Server): Promise<Finding> {
     );
   } catch (error) {
     const message = messageOf(error);
-    if (errorCode(message) === 'NOPERM') return note(`not known: ${message}`, 'see the check of rights');
+    if (errorCode(message) === 'NOPERM') return note(`not known: ${message}`, "see the 'rights' check");
     return wrong(`no messages, so waiters only poll: ${message}`, 'use a server or a proxy that supports pub/sub');
   } finally {
     subscriber?.close();

@@ -65,7 +65,7 @@ const WITHOUT_KEY = "return 'fine'";
 export async function checkScripts(master: Server, key: string): Promise<Finding> {
   const otherKey = await failureOf(master.ask('eval', OTHER_KEY, '1', key));
   if (otherKey !== undefined) {
-    if (/NOPERM/.test(otherKey)) return note(`not known: ${otherKey}`, 'see the check of rights');
+    if (/NOPERM/.test(otherKey)) return note(`not known: ${otherKey}`, "see the 'rights' check");
     if (/CLUSTERDOWN/.test(otherKey)) return note(`not known: ${otherKey}`, 'see the check of the cluster');
     return wrong(
       `a script was refused: ${otherKey}`,

@@ -200,14 +200,14 @@ export class OutageLimit {
     if (line !== undefined && (line.since === since || now - line.at < QUIET_TIME)) return;
     this.lines.set(node, { at: now, since });
     const who =
-      waiting === 1 ? `A caller waits for ${example.what}` : `${waiting} callers wait, one for ${example.what}`;
+      waiting === 1 ? `A caller waits for ${example.what}` : `${waiting} callers wait, one of them for ${example.what}`;
     const first = waiting === 1 ? 'it gets' : 'the first of them gets';
     const limit = Number.isFinite(until)
-      ? `if it does not answer by ${this.timeOfDay(until - now)}, ${first} LockUnavailableError (outageTimeout)`
-      : 'for as long as that lasts (outageTimeout: Infinity)';
+      ? `If there is no answer by ${this.timeOfDay(until - now)}, ${first} LockUnavailableError (outageTimeout)`
+      : `${waiting === 1 ? 'It waits' : 'They wait'} until there is an answer (outageTimeout: Infinity)`;
     const reason = this.backend.connectionError?.message;
     const cause = new BackendError(`${node.description} does not answer`, 'unavailable', 'unknown');
-    const message = `${cause.message}${reason === undefined ? '' : ` (${reason})`}. ${who}: ${limit}`;
+    const message = `${cause.message}${reason === undefined ? '' : ` (${reason})`}. ${who}. ${limit}`;
     this.events.emit(
       'error',
       new LockUnavailableError(message, example.name, { cause: withReason(this.backend, cause) }),

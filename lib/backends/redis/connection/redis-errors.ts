@@ -131,7 +131,7 @@ function remedy(code: string | undefined): string {
     return ' (the server is a node of a cluster: give the connection as { nodes })';
   }
   if (code === 'WRONGPASS' || code === 'NOAUTH')
-    return ' (check user and password; reserved characters in a URL are percent-encoded)';
+    return ' (check the user and the password. Reserved characters in a URL must be percent-encoded)';
   return code === 'NOPERM' ? ' (see the README for the permissions that locks need)' : '';
 }
 
