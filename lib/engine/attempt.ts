@@ -180,7 +180,7 @@ export class PendingAttempts {
     if (attempt.isDoubtful) this.doubted({ key: attempt.key, owners: [attempt.owner] });
   }
 
-  /** Notes that a forced release removed these owners. */
+  /** Records that a forced release removed these owners. */
   interfere({ key, owners }: Removal, interference: Interference): void {
     for (const attempt of this.pending)
       if (attempt.key === key && owners.includes(attempt.owner)) attempt.interfere(interference);

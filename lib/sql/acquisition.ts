@@ -103,7 +103,7 @@ export class Acquisition {
     while (!(hasLeft() || (await this.take(key, wait)))) await this.provide(key);
   }
 
-  /** Notes the holder of a lock, unless it is noted already, and gets its fencing token. */
+  /** Records the holder of a lock, unless it is recorded already, and gets its fencing token. */
   async note(request: AcquireRequest): Promise<TokenRange> {
     const { first, tools, connection, transaction } = this;
     const noted = first?.key === request.key ? first.grant?.tokens : undefined;

@@ -42,8 +42,8 @@ export class HeldLocks {
     );
     try {
       const isReleased = await server.locks.release(session.connection, session.taken);
-      // A session that is still noted as the holder must end. Otherwise its next lock would be shown under this name,
-      // and a forced release of this lock would end the next one.
+      // A session that is still recorded as the holder must end. Otherwise its next lock would be shown under this
+      // name, and a forced release of this lock would end the next one.
       const returned = withdrawn.then((isWithdrawn) => {
         if (isWithdrawn && isReleased) pool.give(session.connection);
         else pool.drop(session.connection);

@@ -31,9 +31,9 @@ const MOST_FAILURES = 4;
 const FIRST_SWEEP = 64;
 
 /**
- * Finds deadlocks: callers, in any processes, that hold locks and wait for each other in a circle. A caller that runs
+ * Finds deadlocks: callers, in any processes, that hold locks and wait for each other in a cycle. A caller that runs
  * in a lock scope and has waited for over a second repeatedly writes its wait to a journal, and follows the waits of
- * others from holder to holder. If it comes back to itself, and began to wait after all the others in the circle, its
+ * others from holder to holder. If it comes back to itself, and began to wait after all the others in the cycle, its
  * wait is refused.
  *
  * Other callers do not pay for it: callers outside a scope are not registered here.

@@ -14,7 +14,7 @@ import type { LeaseTicket } from './lease-ticket.js';
 
 /**
  * Transfers a detached lock to this process. If there is no answer, the same transfer is requested again, until
- * `outageTimeout` is over.
+ * `outageTimeout` ends.
  *
  * @param terms their type is the ticket's
  * @throws LockLostError when the lock is free, LockNotOwnedError when somebody else holds it, LockUnavailableError,

@@ -26,7 +26,7 @@ export type AcquireOutcome =
   | 'acquired'
   /** A single flight: the caller got the result of another caller's run. */
   | 'shared'
-  /** The lock was still held by others when `waitTime` was over. */
+  /** The lock was still held by others when `waitTime` ended. */
   | 'busy'
   /** As `busy`, but the decorator's `onBusy` answered instead of throwing an error. */
   | 'skipped'

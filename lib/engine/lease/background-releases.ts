@@ -36,7 +36,7 @@ export interface UnusedOwner extends OwnerRef {
   readonly flight?: FlightRelease;
 }
 
-/** The owner of a lock that is not held any more. */
+/** The owner of a lock that is no longer held. */
 export function unusedOwner({ key, type, owner, leaseTime, lateCopiesUntil }: HeldLock): UnusedOwner {
   if (lateCopiesUntil === undefined) return { key, type, owner, leaseTime };
   // A late copy of the acquisition registers the owner as a waiter if it finds the lock busy.

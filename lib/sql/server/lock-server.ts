@@ -91,17 +91,17 @@ export interface LockServer {
 
   /** Creates the row of the lock in the state table if it is missing. */
   makeState(control: SqlConnection, key: string): Promise<void>;
-  /** How many holders {@link note} can note in one statement. */
+  /** How many holders {@link note} can record in one statement. */
   readonly mostNotes: number;
   /**
-   * Notes holders of different locks and issues their tokens. `undefined`: the lock has no row in the state table.
-   * Either notes all of them, or rejects.
+   * Records holders of different locks and issues their tokens. `undefined`: the lock has no row in the state table.
+   * Either records all of them, or rejects.
    */
   note(control: SqlConnection, entries: readonly HolderEntry[]): Promise<readonly (TokenRange | undefined)[]>;
   noteLease(control: SqlConnection, key: string, owner: string, leaseTime: number): Promise<void>;
   /**
-   * Notes that these owners no longer hold these locks, unless they have acquired them again. Absent: the sessions show
-   * this without a note.
+   * Records that these owners no longer hold these locks, unless they have acquired them again. Absent: the sessions
+   * show this without a note.
    */
   withdraw?(control: SqlConnection, notes: readonly HolderNote[]): Promise<void>;
   /** Makes later tokens of the lock exceed this one. */

@@ -65,12 +65,12 @@ export class RedisConnection {
     return topology.isCluster ? topology.nodeOfSlot(slotOf(key)) : '';
   }
 
-  /** Why there is no answer: undefined while the client is ready, as far as it knows. */
+  /** Why there is no answer. Undefined while the client is ready, as far as it knows. */
   get connectionError(): Error | undefined {
     return this.topology.connectionError;
   }
 
-  /** A server has answered, and it is usable. */
+  /** Whether a server has answered and is usable. */
   get hasAnswered(): boolean {
     return this.clocks.hasAnswered;
   }
@@ -93,7 +93,7 @@ export class RedisConnection {
     return this.runner.run(request);
   }
 
-  /** Notes the server time that a script returned. */
+  /** Records the server time that a script returned. */
   sampleClock(call: ScriptCall, keys: readonly string[], time: number): void {
     this.runner.sampleClock(call, keys, time);
   }

@@ -40,7 +40,7 @@ export class ServerClocks {
     return this.topology.isCluster ? this.ofNode(this.nodeOf(keys)) : this.single;
   }
 
-  /** As {@link of}, after the server was asked for its time. */
+  /** Like {@link of}, after the server was asked for its time. */
   synchronize(keys: readonly string[]): Promise<ServerClock> {
     const node = this.nodeOf(keys);
     let synchronizing = this.synchronizing.get(node);

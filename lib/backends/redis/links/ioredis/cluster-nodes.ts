@@ -14,7 +14,7 @@ export class ClusterNodes {
     return slot !== undefined && isCluster(client) ? (client.slots[slot]?.[0] ?? '') : '';
   }
 
-  /** As {@link ofSlot}, for the slot of a key. */
+  /** Like {@link ofSlot}, for the slot of a key. */
   ofKey(key: string | undefined): string {
     return key !== undefined && isCluster(this.client) ? this.ofSlot(slotOf(key)) : '';
   }
