@@ -104,7 +104,7 @@ export class DatabaseWait implements SessionClaim {
     const { id } = connection;
     control
       .run((controlling) => server.cancel(controlling, id))
-      // There is no other way to end the statement.
+      // The statement cannot be ended in any other way.
       .catch(() => connection.destroy());
   }
 

@@ -158,7 +158,7 @@ describe('the command line', () => {
 
     for (const name of ['cad', 'mail', 'import']) {
       const { code, stderr } = await runCli(['release', name, '--yes', '--reason', 'stuck'], redis.url);
-      expect({ code, stderr }).toEqual({ code: 3, stderr: expect.stringContaining(`'${name}' is no lock but a `) });
+      expect({ code, stderr }).toEqual({ code: 3, stderr: expect.stringContaining(`'${name}' is not a lock but a `) });
       expect(stderr).not.toContain('delete');
     }
     expect(await shop.getPermitExpirableSemaphore('cad').acquiredPermits()).toBe(1);
@@ -217,7 +217,7 @@ describe('the command line', () => {
       const lease = await shop.acquire('order:42');
       const { code, stdout, stderr } = await runCli(['release', 'order:42', ...options], redis.url);
       expect(stdout).toContain(lease.owner);
-      expect(stderr).toMatch(/^Nothing was released: add --yes --reason TEXT/);
+      expect(stderr).toMatch(/^Nothing was released\. .*add --yes --reason TEXT/);
       expect(code).toBe(2);
       expect(await json('release', 'order:42', ...options)).toMatchObject({
         released: false,

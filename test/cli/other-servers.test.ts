@@ -182,7 +182,7 @@ describe('a Sentinel', () => {
       const master = await sentinel.master();
       const { code, stdout, stderr } = await runCli(args, sentinel.sentinels[0].url);
       expect(stderr).toContain(
-        `is a Sentinel, and has no locks: give the URL of the master that it watches: 127.0.0.1:${master.port} ('mymaster')`,
+        `is a Sentinel, which has no locks. Give the URL of the master that it watches: 127.0.0.1:${master.port} ('mymaster')`,
       );
       expect({ code, stdout }).toEqual({ code: 2, stdout: '' });
     },

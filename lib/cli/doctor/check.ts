@@ -3,10 +3,10 @@ import type { Server } from '../redis/server.js';
 
 /** The result of one check. */
 export interface Finding {
-  /** `note`: locks work, but there is something to know. `wrong`: a problem. */
+  /** `note`: locks work, but there is something that the user should know. `wrong`: there is a problem. */
   readonly status: 'ok' | 'note' | 'wrong';
   readonly message: string;
-  /** What to do, unless all is well. */
+  /** What to do. Undefined if the check succeeded. */
   readonly remedy?: string;
 }
 

@@ -8,8 +8,8 @@ import { type Finding, note, ok, wrong } from './check.js';
 const PATIENCE = 2_000;
 
 /**
- * Whether a message from one connection reaches another one, because this wakes waiters. On a cluster, the library
- * prefers sharded messages.
+ * Checks whether a message from one connection reaches another one, because such messages wake waiters. On a cluster,
+ * the library prefers sharded messages.
  */
 export async function checkPubSub(master: Server): Promise<Finding> {
   let subscriber: Subscriber | undefined;

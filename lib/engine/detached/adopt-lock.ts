@@ -54,7 +54,7 @@ class Adoption {
   readonly from: string;
   private readonly to: string;
   private readonly calledAt: number;
-  /** One of the requests may have transferred the lock, or may still do so until {@link lateCopiesUntil}. */
+  /** Whether one of the requests may have transferred the lock, or may still do so until {@link lateCopiesUntil}. */
   private inDoubt = false;
   private lateCopiesUntil: number | undefined;
 

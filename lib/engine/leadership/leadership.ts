@@ -24,14 +24,17 @@ export interface Leadership extends AsyncDisposable {
   /** The name of the lock. */
   readonly name: string;
 
-  /** Whether this process certainly leads at this moment. False from `stop()` on, and once the lock was lost. */
+  /**
+   * Whether this process is certain to be the leader at this moment. False after `stop()` was called, and after the
+   * lock was lost.
+   */
   readonly isLeader: boolean;
 
   /**
    * Leaves the election. If this process leads, aborts `lease.signal`, waits up to `shutdownTimeout` for `onElected`,
    * gives the lock to the next process, and calls `onRevoked`. If `onElected` ignores its signal, the lock is neither
-   * released nor renewed: it becomes free when its lease ends. Called in `onElected` itself, it does not wait. It never
-   * rejects; further calls return the same promise.
+   * released nor renewed: it becomes free when its lease ends. If `stop()` is called inside `onElected`, it does not
+   * wait. It never rejects, and further calls return the same promise.
    */
   stop(): Promise<void>;
 }

@@ -116,9 +116,9 @@ export class PostgresTokens {
   }
 
   /**
-   * To be called for locks that got no token although their rows exist.
+   * Call this for locks that got no token although their rows exist.
    *
-   * @returns true: it made tokens available; false: they already were
+   * @returns whether it made tokens available; false if they already were
    */
   async provideFor(control: SqlConnection, keys: readonly string[]): Promise<boolean> {
     const { rows } = await control.run(

@@ -110,7 +110,7 @@ export class RedisConnection {
    * Counts the replicas that have everything that was written on a connection. Resolves once `enough` of them have it,
    * or after `timeout` ms.
    *
-   * @throws Error when that connection is gone
+   * @throws Error when that connection no longer exists
    */
   async countReplicas(socket: object | undefined, enough: number, timeout: number): Promise<number> {
     const command = this.topology.masterOn(socket)?.send('wait', [String(enough), String(timeout)]);
@@ -136,7 +136,7 @@ export class RedisConnection {
 }
 
 /**
- * Warns of a server that evicts keys when its memory is full, because it could evict a lock that is held, and grant it
+ * Warns about a server that evicts keys when its memory is full. It could evict a lock that is held, and then grant it
  * again.
  */
 function warnOfEviction(info: string, server: string, warn: (message: string) => void): void {
