@@ -25,6 +25,7 @@ export {
   type FlightReleaseReply,
   type FlightReply,
   type FlightRequest,
+  type FlightRun,
   type HeldType,
   type HoldRecord,
   type KeyPage,

@@ -47,12 +47,16 @@ export interface FlightBusy extends Busy {
 /** @publicApi */
 export type FlightReply = Acquired | FlightBusy;
 
-/** The release of a flight's lock, with its result. @publicApi */
-export interface FlightRelease {
+/** A run of a flight. @publicApi */
+export interface FlightRun {
   readonly key: string;
   readonly owner: string;
-  /** The fencing token of the run. */
+  /** Its fencing token. */
   readonly token: number;
+}
+
+/** The release of a flight's lock, with its result. @publicApi */
+export interface FlightRelease extends FlightRun {
   /** How long to keep the result, in milliseconds; 0: only for callers that wait for it now. */
   readonly keepFor: number;
   readonly value: string;
@@ -103,10 +107,10 @@ export interface FlightBackend {
   release(release: FlightRelease): Promise<FlightReleaseReply>;
 
   /**
-   * When results of this key were last forgotten, or 0 if that was before the current run. Callers must not join a run
-   * with a smaller token.
+   * Whether callers that ask now may have the result of this run: its owner still holds the lock, and results were not
+   * forgotten since its token.
    */
-  forgottenAt(key: string): Promise<number>;
+  mayJoin(run: FlightRun): Promise<boolean>;
 
   /**
    * Deletes the result, and prevents a current run from keeping its result.

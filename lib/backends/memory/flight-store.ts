@@ -42,11 +42,6 @@ export class FlightStore {
     this.forgotten.delete(key);
   }
 
-  /** When results were last forgotten; 0 if this is not known. */
-  forgottenAt(key: string, now: number): number {
-    return this.forgotten.get(key, now)?.last ?? 0;
-  }
-
   /**
    * When results were first forgotten since this token of a run; undefined if they were not. The same as in
    * release-flight-5.lua.

@@ -4,6 +4,7 @@ import type {
   FlightReleaseReply,
   FlightReply,
   FlightRequest,
+  FlightRun,
   ResultState,
   StoredResult,
 } from '../flight-backend.js';
@@ -80,8 +81,10 @@ export class MemoryFlights implements FlightBackend {
     return { released: 'now', resent: false };
   }
 
-  async forgottenAt(key: string): Promise<number> {
-    return this.store.flights.forgottenAt(key, this.clocks.now());
+  async mayJoin({ key, owner, token }: FlightRun): Promise<boolean> {
+    const now = this.clocks.now();
+    const isHeld = this.store.locks.get(key, now)?.isHeldBy(owner, 'flight', now) === true;
+    return isHeld && this.store.flights.forgottenSince(key, token, now) === undefined;
   }
 
   async forget(key: string): Promise<boolean> {

@@ -37,8 +37,8 @@ export class FlightWaiter extends Waiter<HeldLock | SharedResult> {
   /** Whether a request was sent after the caller had arrived. Its answer then also applies to this caller. */
   asked = false;
   /**
-   * Whether the caller joins the run of this process. It is `unknown` until the backend has confirmed that results were
-   * not forgotten between the beginning of the run and this caller's arrival.
+   * Whether the caller joins the run of this process. It is `unknown` until the backend has confirmed, after this
+   * caller's arrival, that the run holds its lock and that results were not forgotten since it began.
    */
   joins: 'yes' | 'no' | 'unknown' = 'no';
 
@@ -59,8 +59,8 @@ interface Run {
  * One single flight in one process: its waiting callers, and the run of this process, if there is one.
  *
  * 1. `running`: a run of this process holds the lock. Callers join it. Once for all callers of a tick, the backend is
- *    asked whether results were forgotten since the run began. If so, these callers do not join, and wait for the next
- *    run.
+ *    asked whether the run still holds the lock, and results were not forgotten since it began. Otherwise these callers
+ *    do not join, and wait for the next run.
  * 2. `departing`: the run has ended, and its release is unanswered. Nobody asks.
  * 3. `asking`: a request of one caller is under way. The answer is a result, the lock, or `busy`. The clock reading of
  *    a busy answer becomes the `begin` of all callers that had arrived when the request was sent.
@@ -271,8 +271,8 @@ export class FlightQueue implements LockKeeper {
   // ── The run of this process ────────────────────────────────────────────────────────────────────────────────────────
 
   /**
-   * Asks the backend, for all callers that have arrived since the last time, whether results were forgotten. If so,
-   * they must not join.
+   * Asks the backend, for all callers that have arrived since the last time, whether the run still holds its lock, and
+   * whether results were forgotten. Without the lock, the backend may not know that they were.
    */
   private verifyJoins(): void {
     const { run, verifying } = this;
@@ -280,19 +280,13 @@ export class FlightQueue implements LockKeeper {
     if (run === undefined || verifying || this.find(isNew) === undefined) return;
     const callers = [...this.waiting].filter(isNew);
     this.verifying = true;
-    this.flights.forgottenAt(this.key).then(
-      (forgottenAt) => {
-        this.verifying = false;
-        const joins = forgottenAt > run.held.token ? 'no' : 'yes';
-        for (const caller of callers) if (caller.joins === 'unknown') caller.joins = joins;
-        this.resume();
-      },
-      () => {
-        this.verifying = false;
-        for (const caller of callers) caller.joins = 'no';
-        this.resume();
-      },
-    );
+    const answered = (mayJoin: boolean) => {
+      this.verifying = false;
+      for (const caller of callers) if (caller.joins === 'unknown') caller.joins = mayJoin ? 'yes' : 'no';
+      this.resume();
+    };
+    const { owner, token } = run.held;
+    this.flights.mayJoin({ key: this.key, owner, token }).then(answered, () => answered(false));
   }
 
   /** Called when the body has returned or thrown. From now on, nobody joins the run. */

@@ -180,11 +180,13 @@ describe('the layout in Redis', () => {
     it('keeps the place of a waiter behind Java waiters, which subtract their waiting time from every score', async () => {
       const { backend, lock } = await take('fair', { key: 'lock:q' });
       await world.redis.rpush('redisson_lock_queue:{lock:q}', java);
-      await world.redis.zadd('redisson_lock_timeout:{lock:q}', Date.now() + 330_000, java);
+      const javaWaitsUntil = Date.now() + 330_000;
+      await world.redis.zadd('redisson_lock_timeout:{lock:q}', javaWaitsUntil, java);
       const waiter = { ...lock, owner: world.owner(), waiterTimeout: 5_000 };
       await backend.acquire(waiter);
       const score = async () => Number(await world.redis.zscore('redisson_lock_timeout:{lock:q}', waiter.owner));
       expect((await score()) - 300_000).toBeGreaterThan(Date.now());
+      expect(await score()).toBeGreaterThanOrEqual(javaWaitsUntil + 5_000); // Java drops waiters from the front
       expect(await backend.refreshWaiters([waiter], 5_000)).toEqual([true]);
       expect((await score()) - 300_000).toBeGreaterThan(Date.now());
       await world.redis.lrem('redisson_lock_queue:{lock:q}', 1, java);

@@ -31,7 +31,7 @@ function boundTo(flights: FlightBackend): FlightBackend {
   return {
     acquire: (request) => flights.acquire(request),
     release: (release) => flights.release(release),
-    forgottenAt: (key) => flights.forgottenAt(key),
+    mayJoin: (run) => flights.mayJoin(run),
     forget: (key) => flights.forget(key),
     inspect: (key) => flights.inspect(key),
   };
@@ -77,14 +77,14 @@ export const givesOldResults = (isGiven: (keepFor: number, age: number) => boole
 };
 
 /** Confirms forgetResult() without forgetting anything. */
-export const forgetsNothing: FlightBreakage = () => ({ forget: async () => true, forgottenAt: async () => 0 });
+export const forgetsNothing: FlightBreakage = () => ({ forget: async () => true, mayJoin: async () => true });
 
 /**
  * Lets forgetResult() delete only the stored result: the result of a run that is under way is kept, and later callers
  * join that run.
  */
 export const forgetsResultsAlone: FlightBreakage = (flights) => ({
-  forgottenAt: async () => 0,
+  mayJoin: async () => true,
   // As if the run had begun after everything that was forgotten.
   release: (release) => flights.release({ ...release, token: Number.MAX_SAFE_INTEGER }),
 });

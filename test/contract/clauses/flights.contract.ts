@@ -58,6 +58,8 @@ export function describeFlights(world: ContractWorld): void {
     const reply = await ask(owner, request);
     return reply.acquired ? undefined : reply.result?.value;
   };
+  const mayJoin = (runner: Owner, token: number) =>
+    flights(runner).mayJoin({ key: runner.key, owner: runner.owner, token });
   const owners = (count: number, name?: string) => world.owners('flight', count, world.key(name));
 
   describe('a single flight', () => {
@@ -237,9 +239,9 @@ export function describeFlights(world: ContractWorld): void {
       const [ann, bob, cem] = owners(3);
       const token = await start(ann);
       const { reading: early } = await meet(bob);
+      expect(await mayJoin(ann, token)).toBe(true);
       await forget(cem);
-      const forgottenAt = await flights(bob).forgottenAt(ann.key);
-      expect(forgottenAt).toBeGreaterThan(token);
+      expect(await mayJoin(ann, token)).toBe(false);
       const { reading: late } = await meet(cem);
       await land(ann, token, '1', LONG);
       expect(await flights(bob).inspect(ann.key)).toBeUndefined();
@@ -278,9 +280,20 @@ export function describeFlights(world: ContractWorld): void {
       await forget(bob);
       await land(ann, token, '1');
       const next = await start(bob);
-      expect(await flights(cem).forgottenAt(ann.key)).toBeLessThan(next);
+      expect(await mayJoin(bob, next)).toBe(true);
       await land(bob, next, '2', LONG);
       expect(await valueFor(cem, { keepFor: LONG })).toBe('2');
+    });
+
+    it('when no run holds the lock, is not remembered, so that nobody may join a run that has lost it', async () => {
+      const [ann, bob, cem] = owners(3);
+      const token = await start(ann, { leaseTime: LAPSING });
+      await world.elapse(LAPSING);
+      await forget(bob);
+      expect(await mayJoin(ann, token)).toBe(false);
+      const next = await start(cem);
+      expect(await mayJoin(ann, token)).toBe(false);
+      expect(await mayJoin(cem, next)).toBe(true);
     });
 
     it('is remembered for as long as the run lasts', async () => {
@@ -289,7 +302,7 @@ export function describeFlights(world: ContractWorld): void {
       await forget(bob);
       expect(await ann.renew()).toBe(true);
       await world.elapse(2 * LAPSING);
-      expect(await flights(bob).forgottenAt(ann.key)).toBeGreaterThan(token);
+      expect(await mayJoin(ann, token)).toBe(false);
       await land(ann, token, '1', LONG);
       await start(bob, { keepFor: LONG });
     });

@@ -103,6 +103,21 @@ describe('answers that get lost', () => {
     expect(await bob.locks.isLocked('a')).toBe(false);
   });
 
+  it('of a release, after Redis has lost the lock: nobody gets a result that was forgotten meanwhile', async () => {
+    const [ann, bob] = await world.processes(2);
+    ann.backend.disturb(firstAnswersLost(1), 'release');
+    const flight = gated();
+    const own = ann.locks.singleFlight('a', { keepFor: '1m' }, flight.body);
+    await until(() => flight.runs === 1);
+    await world.redis.client().flushall();
+    await bob.locks.forgetResult('a'); // finds no lock, so it leaves no note for the run
+    const late = ann.locks.singleFlight('a', { keepFor: '1m' }, async () => 7);
+    await until(() => ann.locks.engine.waiting('a') === 1 && ann.backend.underWay === 0);
+    flight.end();
+    expect(await late).toBe(7);
+    await own;
+  });
+
   it('of questions: nobody runs twice, and no lock stays behind', async () => {
     const [ann, bob] = await world.processes(2);
     for (const { backend } of [ann, bob]) backend.disturb(firstAnswersLost(1), 'acquire');

@@ -125,7 +125,7 @@ export class WatchedBackend implements LockBackend {
       flights && {
         acquire: (request) => this.run('acquire', request, () => flights.acquire(request)),
         release: (release) => this.run('release', release, () => flights.release(release)),
-        forgottenAt: (key) => this.run('inspect', key, () => flights.forgottenAt(key)),
+        mayJoin: (run) => this.run('inspect', run.key, () => flights.mayJoin(run)),
         forget: (key) => this.run('forceRelease', key, () => flights.forget(key)),
         inspect: (key) => this.run('inspect', key, () => flights.inspect(key)),
       }

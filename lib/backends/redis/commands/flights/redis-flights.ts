@@ -4,6 +4,7 @@ import type {
   FlightReleaseReply,
   FlightReply,
   FlightRequest,
+  FlightRun,
   ResultState,
 } from '../../../flight-backend.js';
 import type { ScriptContext } from '../../calls/script-context.js';
@@ -61,10 +62,10 @@ export class RedisFlights implements FlightBackend {
     return refusal === '' ? { released: 'now', resent } : { released: 'now', resent, refusal: inWords(refusal) };
   }
 
-  async forgottenAt(key: string): Promise<number> {
+  async mayJoin({ key, owner, token }: FlightRun): Promise<boolean> {
     const { single, connection } = this.context;
-    const reply = await single.call(scripts['read-forgotten-1'], [forgottenAt(key)], []);
-    return integerOf(reply, connection.description);
+    const reply = await single.call(scripts['may-join-2'], [key, forgottenAt(key)], [owner, String(token)]);
+    return integerOf(reply, connection.description) === 1;
   }
 
   async forget(key: string): Promise<boolean> {
