@@ -4,11 +4,12 @@
  * - `kind` `unavailable`: there was no answer, or an error that may pass (LOADING, READONLY, OOM, CLUSTERDOWN, …).
  *   `denied`: the server refuses this user or command. `key`: the key holds a value that is not a lock of this kind.
  *   `closed`: the client that sends the commands has ended and will not answer again.
- * - `outcome` `refused`: the call was certainly not executed. `unknown`: it may have been executed, or may still be.
+ * - `outcome` `refused`: the call was certainly not executed. `unknown`: it may have been executed, or may still be
+ *   executed.
  * - `validUntil`: the time on the backend's clock, in ms, after which a call of unknown outcome can no longer be
  *   executed. Until then, a release that finds nothing ({@link ReleaseReply.at}) proves nothing. Undefined: no copy of
  *   the call is under way.
- * - `spent`: the backend has released the owner of the acquisition again, so another attempt needs another owner.
+ * - `spent`: the backend has already released the owner of the acquisition, so another attempt needs a new owner.
  *
  * @publicApi
  */
@@ -29,7 +30,7 @@ export class BackendError extends Error {
   }
 }
 
-/** The parts of a backend that its error messages mention. */
+/** The parts of a backend that appear in error messages. */
 interface BackendDescription {
   readonly description: string;
   readonly connectionError?: Error | undefined;
@@ -38,7 +39,7 @@ interface BackendDescription {
 /**
  * The error of a call that was not answered in time. Its cause is the connection's last error, if known.
  *
- * @param time how long the answer was awaited, in milliseconds; `Infinity`: the caller is still waiting
+ * @param time how long the caller waited for the answer, in milliseconds; `Infinity` if it is still waiting
  */
 export function noAnswer(
   backend: BackendDescription,

@@ -8,7 +8,7 @@ import type { AcquireReply, AcquireRequest, Busy, HeldType } from './lock-reques
  * @publicApi
  */
 export interface BlockingBackend {
-  /** Why this backend does not support locks of this type, as the end of a sentence; `undefined`: it does. */
+  /** Why this backend does not support locks of this type, as the end of a sentence; `undefined` if it does. */
   refusal(type: HeldType): string | undefined;
 
   /**
@@ -21,6 +21,6 @@ export interface BlockingBackend {
    */
   acquire(request: AcquireRequest, onWait: (reason: Busy | BackendError) => void): Promise<AcquireReply>;
 
-  /** Ends the wait of this request. A lock that was acquired at the same time is given back. */
+  /** Ends the wait of this request. If the lock is acquired at the same moment, it is released again. */
   stop(request: AcquireRequest): void;
 }

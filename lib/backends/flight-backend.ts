@@ -14,7 +14,7 @@ export interface FlightRequest {
   readonly leaseTime: number;
   /** The reading in the first busy reply to this caller. Undefined on its first request. */
   readonly begin: number | undefined;
-  /** How old a result may be, in milliseconds; 0: it must have ended after {@link begin}. */
+  /** How old a result may be, in milliseconds. With 0, the run that stored it must have ended after {@link begin}. */
   readonly keepFor: number;
   /** The size of the largest result that the caller accepts, in bytes. */
   readonly maxSize: number;
@@ -27,9 +27,12 @@ export interface StoredResult {
   readonly run: string;
   /** When it was stored. */
   readonly ended: number;
-  /** Callers that first asked before this reading may have it. It is earlier than `ended` for a forgotten result. */
+  /**
+   * Callers that first asked before this reading may get the result. For a forgotten result, it is earlier than
+   * `ended`.
+   */
   readonly before: number;
-  /** Callers that accept an older result may have it until this reading. */
+  /** Callers that accept an older result may get it until this reading. */
   readonly kept: number;
 }
 
@@ -37,7 +40,7 @@ export interface StoredResult {
 export interface FlightBusy extends Busy {
   /** When the backend answered. */
   readonly reading: number;
-  /** A result that the caller may have. Ignore `remaining` and `holder` then. */
+  /** A result that the caller may get. If it is set, ignore `remaining` and `holder`. */
   readonly result?: StoredResult;
 }
 
@@ -76,7 +79,7 @@ export interface FlightReleaseReply {
 export interface ResultState {
   /** In bytes. */
   readonly size: number;
-  /** Milliseconds until it is forgotten. */
+  /** Milliseconds until it is deleted. */
   readonly remaining: number;
 }
 
@@ -93,7 +96,7 @@ export interface ResultState {
  * @publicApi
  */
 export interface FlightBackend {
-  /** Returns a result that the caller may have. Otherwise, acquires the lock if it is free. */
+  /** Returns a result that the caller may get. If there is none, acquires the lock if it is free. */
   acquire(request: FlightRequest): Promise<FlightReply>;
 
   /**

@@ -90,7 +90,7 @@ export interface LockBackend {
   readonly blocking?: BlockingBackend | undefined;
 
   /**
-   * Why nobody may continue before a release is confirmed, as the end of a sentence; undefined: `release: 'background'`
+   * Why callers must wait until a release is confirmed, as the end of a sentence; undefined if `release: 'background'`
    * is possible.
    */
   readonly confirmsReleases?: string | undefined;
@@ -133,9 +133,9 @@ export interface LockBackend {
   transfer(request: TransferRequest): Promise<Acquired | undefined>;
 
   /**
-   * As {@link transfer}, from the owner of a ticket, which only the ticket's secret identifies. Sent twice, it
-   * transfers the lock once, and does not shorten a lease that was extended meanwhile. Without this method, locks cannot
-   * be detached.
+   * Like {@link transfer}, from the owner of a ticket, which only the ticket's secret identifies. If it is sent twice,
+   * it transfers the lock only once, and does not shorten a lease that was extended in the meantime. Without this
+   * method, locks cannot be detached.
    *
    * @throws BackendError
    */
@@ -178,7 +178,7 @@ export interface LockBackend {
 
   /**
    * Frees a lock of any type, whoever holds it, wakes waiters, and notifies the clients of the removed owners. Resolves
-   * to each removed owner once; to an empty list when the lock was free.
+   * to the removed owners, each once, or to an empty list if the lock was free.
    *
    * With `expected`, only the listed owners are removed. They are compared and removed in one step, so an owner that
    * acquired the lock meanwhile keeps it. An empty list removes nobody. An owner that holds the lock as a writer and as
@@ -209,8 +209,8 @@ export interface LockBackend {
 
   /**
    * Listens for forced releases that removed owners of this client, whoever requested them. Anybody can send such a
-   * message, so verify it before you rely on it, unless it carries a {@link Removal.reason}. Without this method,
-   * forced releases are not announced.
+   * message, so verify it before you rely on it, unless it has a {@link Removal.reason}. Without this method, forced
+   * releases are not announced.
    */
   listenToClient?(clientId: string, listener: (removal: Removal) => void): Subscription;
 

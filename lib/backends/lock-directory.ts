@@ -108,7 +108,7 @@ export interface LockDirectory {
   clients(): Promise<readonly ClientRecord[]>;
 }
 
-/** Brings a record written `age` milliseconds ago up to date: its waits and holds have lasted longer since. */
+/** Brings a record that was written `age` milliseconds ago up to date, by adding that time to its waits and holds. */
 export function agedRecord(record: ClientRecord, age: number): ClientRecord {
   return {
     ...record,

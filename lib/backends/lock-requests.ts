@@ -43,16 +43,16 @@ export interface OwnerRef {
 export interface AcquireRequest extends OwnerRef {
   /** Milliseconds until the backend frees the lock if nobody renews it. */
   readonly leaseTime: number;
-  /** How many fencing tokens to reserve, in addition to the token of this acquisition, for hand-offs. 0: none. */
+  /** How many fencing tokens to reserve for hand-offs, in addition to the token of this acquisition. */
   readonly reserve: number;
   /**
    * When the lock is busy, the backend registers this owner as a waiter for this many milliseconds: in the queue of a
-   * fair lock, or as a waiting writer. 0: it is not registered. Other types ignore this option.
+   * fair lock, or as a waiting writer. With 0, it is not registered. Other types ignore this option.
    */
   readonly waiterTimeout: number;
   /**
    * `read` only: acquire the lock even while a writer waits. A quorum sets it to restore a lease on a node that has
-   * lost the lease. Default: false, so that readers give way to a waiting writer.
+   * lost the lease. Default: false, so that readers let a waiting writer go first.
    */
   readonly pastWaitingWriters?: boolean;
 }
@@ -84,14 +84,15 @@ export interface Acquired extends Answered {
 export interface Busy extends Answered {
   readonly acquired: false;
   /**
-   * Milliseconds after which another attempt is useful even without a message; −1 when the holder's lease has no end.
+   * The time in milliseconds after which another attempt makes sense even without a message; −1 if the holder's lease
+   * has no end.
    */
   readonly remaining: number;
   /** An owner that holds the lock, or is ahead of this one in a fair queue. */
   readonly holder: string | undefined;
   /**
-   * The backend (a quorum without a majority) has released parts of the acquisition again, so another attempt needs
-   * another owner.
+   * Whether the backend (a quorum without a majority) has already released parts of the acquisition. Another attempt
+   * then needs a new owner.
    */
   readonly spent?: boolean;
 }
@@ -115,8 +116,8 @@ export type AcquireAllReply = Answered &
 /** @publicApi */
 export interface ReleaseRequest extends OwnerRef {
   /**
-   * Publishes no message. A quorum uses it to revoke an unused acquisition on single nodes, where a message would wake
-   * contenders needlessly.
+   * Do not publish a message. A quorum uses this to revoke an unused acquisition on single nodes, where a message would
+   * wake waiters for nothing.
    */
   readonly quietly?: boolean;
   /**
@@ -130,20 +131,19 @@ export interface ReleaseRequest extends OwnerRef {
 
 /** @publicApi */
 export interface ReleaseReply {
-  /** False: this owner did not hold the lock. */
+  /** Whether this owner held the lock. */
   readonly released: boolean;
   /** How many other processes received the message: subscribers of the channel, not counting this process. */
   readonly listeners: number;
   /**
-   * A message was published, which this process also receives if it listens. False: no process was notified of the
-   * release.
+   * Whether a message about the release was published. This process also receives it if it listens.
    */
   readonly published: boolean;
   /** The connection broke while the release was under way, so the release may have been executed twice. */
   readonly resent: boolean;
   /**
-   * When the backend found that this owner does not hold the lock, by the backend's clock. See
-   * {@link BackendError.validUntil}.
+   * The time on the backend's clock at which it found that this owner does not hold the lock. See {@link
+   * BackendError.validUntil}.
    */
   readonly at?: number;
 }
@@ -174,7 +174,10 @@ export interface AdoptRequest {
 /** @publicApi */
 export type AdoptReply =
   | Acquired
-  /** Neither the ticket's owner nor `to` holds the lock. `holder`: who does; undefined: it is free. */
+  /**
+   * Neither the ticket's owner nor `to` holds the lock. `holder` is the owner that holds it; undefined if the lock is
+   * free.
+   */
   | { readonly acquired: false; readonly holder: string | undefined };
 
 /** @publicApi */
@@ -185,7 +188,7 @@ export interface RenewRequest extends OwnerRef {
 /** @publicApi */
 export interface LockState {
   readonly mode: 'free' | 'exclusive' | 'read' | 'write';
-  /** Each owner with the milliseconds left of its lease (−1: no limit). A downgraded writer is listed once. */
+  /** Each owner with the remaining milliseconds of its lease (−1: no limit). A downgraded writer is listed once. */
   readonly owners: readonly { readonly owner: string; readonly remaining: number }[];
   /** Owners in the queue of a fair lock, the head first; empty for other types. */
   readonly queue: readonly string[];

@@ -48,7 +48,7 @@ export class NodeHealth {
     this.onChange(this);
   }
 
-  /** @param refused whether the node answered with an error; false: there was no answer */
+  /** @param refused whether the node answered with an error; false if there was no answer */
   failed(refused: boolean): void {
     const now = this.runtime.monotonic();
     if (refused) this.lastRefusal = now;
@@ -77,10 +77,10 @@ export class NodeHealth {
  * @publicApi
  */
 export interface NodeWatch {
-  /** The node that holds this key at present. */
+  /** The node that has this key at present. */
   node(key: string): NodeHealth;
 
-  /** Sends one PING to each node that holds one of these keys. The outcome is recorded in the node's health. */
+  /** Sends one PING to each node that has one of these keys. The outcome is recorded in the node's health. */
   ping(keys: Iterable<string>): void;
 
   /** Calls `listener` whenever the outage of a node begins or ends. There can be only one listener. */

@@ -81,7 +81,7 @@ export interface SynchronizerBackend {
   availablePermits(key: string): Promise<number>;
 
   /**
-   * As {@link addPermits}, but only if the semaphore exists. Resolves to false if it does not; none is created.
+   * Like {@link addPermits}, but only if the semaphore exists. Resolves to false if it does not; none is created.
    *
    * @throws BackendError
    */
@@ -108,7 +108,7 @@ export interface SynchronizerBackend {
   // ── Permits with an id and a lease ─────────────────────────────────────────────────────────────────────────────────
 
   /**
-   * As {@link takePermits}, under these ids. If an earlier copy of this request took permits, those that are still
+   * Like {@link takePermits}, under these ids. If an earlier copy of this request took permits, those that are still
    * held get a fresh lease.
    *
    * @throws BackendError

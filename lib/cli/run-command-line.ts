@@ -63,15 +63,15 @@ async function run(
 }
 
 /**
- * Reports errors that no promise reports: uncaught errors, and an event loop that runs empty before the command
- * has settled.
+ * Reports errors that no promise reports: uncaught errors, and the case that the event loop runs out of work before the
+ * command has settled.
  *
  * @returns a function to call when the command has settled
  */
 function reportUnhandled(output: Output): () => void {
   const uncaught = async (error: unknown) => process.exit(await output.end(fail(toCommandError(error), output)));
   const unsettled = async () => {
-    const message = 'The program ended before it had an answer; nothing is known. This is a bug in nestjs-redis-lock';
+    const message = 'The program ended without an answer, so the result is unknown. This is a bug in nestjs-redis-lock';
     process.exit(await output.end(fail(new CommandError('failure', message), output)));
   };
   process.on('uncaughtException', uncaught).once('beforeExit', unsettled);
@@ -111,8 +111,11 @@ function noteReplica(
   if (replicaOf === undefined) return;
   const { master, isLinked } = replicaOf;
   if (verb === 'release')
-    throw new CommandError('usage', `${description} is a replica. Nothing was released: use its master, ${master}`);
-  const age = isLinked ? 'may lag behind it' : 'has no connection to it: its data may be old';
+    throw new CommandError(
+      'usage',
+      `${description} is a replica. Nothing was released. Run the command on its master, ${master}`,
+    );
+  const age = isLinked ? 'may lag behind it' : 'is not connected to it, so this data may be out of date';
   output.note(`${description} is a replica of ${master}, and ${age}`);
 }
 

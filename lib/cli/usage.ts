@@ -1,7 +1,7 @@
 /** The text of `--help`. */
 export const USAGE = `Shows distributed locks, whether or not an application is running.
 
-  nestjs-redis-lock ls [--match PATTERN]      which locks are held, by whom, since when; which semaphores and latches there are
+  nestjs-redis-lock ls [--match PATTERN]      which locks are held, by whom and for how long; which semaphores and latches there are
   nestjs-redis-lock inspect NAME              everything about one lock, semaphore or latch
   nestjs-redis-lock watch [--match PATTERN]   the same as ls, again and again; Ctrl+C ends it
   nestjs-redis-lock clients                   the processes that hold locks or wait for them

@@ -67,7 +67,7 @@ export interface BoardSynchronizer {
   readonly waiting: number;
 }
 
-/** The kept result of a single flight. */
+/** The stored result of a single flight. */
 export interface BoardResult {
   readonly name: string;
   /** In words. */

@@ -49,7 +49,7 @@ export class ForcedRelease {
     if (removed.length === 0) {
       if (!(await this.locks.isLocked(name)))
         throw new NotFoundException(`'${name}' is not locked; nothing was released`);
-      throw new ConflictException(`'${name}' is held by somebody else by now; nothing was released`);
+      throw new ConflictException(`'${name}' is now held by somebody else; nothing was released`);
     }
     const holders = removed.map((owner) => {
       const client = present.find((other) => other.owner === owner)?.client;

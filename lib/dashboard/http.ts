@@ -74,7 +74,7 @@ export function sendStreamHead(response: HttpResponse): void {
 /** A stream of server-sent events. */
 export class EventStream {
   private readonly raw: ServerResponse & { readonly stream?: Duplex };
-  /** Written data is still waiting for the viewer. Responses of HTTP/2 have no `writableNeedDrain`. */
+  /** Whether written data still waits for the viewer to read it. Responses of HTTP/2 have no `writableNeedDrain`. */
   private isFull = false;
 
   constructor(response: HttpResponse) {

@@ -40,7 +40,7 @@ export class LockBoard implements OnModuleDestroy {
   private readonly slices = new TimeSlices();
   private view: BoardView | undefined;
   /**
-   * Settles when all viewers so far have been served. They are served one after another, because they share the time
+   * Settles when all present viewers have been served. They are served one after another, because they share the time
    * slices.
    */
   private served: Promise<unknown> = Promise.resolve();

@@ -24,7 +24,7 @@ export class RecentEvents {
     return this.events.length;
   }
 
-  /** All of them, as JSON. */
+  /** All recorded events, as JSON. */
   get text(): string {
     return this.json;
   }

@@ -19,7 +19,7 @@ const EMPTY: Snapshot = {
   outage: null,
 };
 
-/** Takes the snapshots for all viewers: one at a time, at most one a second, none without viewers. */
+/** Takes the snapshots for all viewers, one at a time and at most one a second. Without viewers, it takes none. */
 export class SnapshotFeed {
   private readonly listeners = new Set<(snapshot: Snapshot) => void>();
   private taken: Snapshot | undefined;
@@ -81,7 +81,7 @@ export class SnapshotFeed {
     try {
       this.taken = await this.take(latest);
     } catch (error) {
-      // Waiting for an answer costs nothing, and the page should notice soon that Redis is back.
+      // Waiting for an answer costs nothing, and the page should soon show that Redis answers again.
       rest = 0;
       const since = latest?.outage?.since ?? Date.now();
       this.taken = { ...(latest ?? EMPTY), outage: { message: (error as Error).message, since } };

@@ -27,7 +27,10 @@ import { TimeSlices } from './time-slices.js';
 const PAGE = 250;
 const MOST_LOCKS = 20_000;
 const MOST_SHOWN = 5;
-/** Times that differ by less than this are the same moment, read with a different delay. */
+/**
+ * Times that differ by less than this count as the same moment. They differ only because they were read with different
+ * delays.
+ */
 const JITTER = 1_500;
 
 /** @param before the last snapshot, whose times are kept if nothing has happened */

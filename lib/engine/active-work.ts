@@ -33,12 +33,12 @@ export class ActiveWork {
   private releases = 0;
   private onChange: () => void = () => {};
 
-  /** No lease is held, no body runs, and no release in the background is unanswered. */
+  /** Whether no lease is held, no body runs, and no release in the background is unanswered. */
   get isIdle(): boolean {
     return this.leases.length === 0 && this.bodies === 0 && this.releases === 0;
   }
 
-  /** No acquisition is under way. */
+  /** Whether no acquisition is under way. */
   get hasNoQueues(): boolean {
     return this.queues.size === 0 && this.several.size === 0;
   }

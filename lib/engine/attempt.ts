@@ -49,9 +49,9 @@ export class Attempt implements AcquireRequest, Linked<Attempt> {
   state: AttemptState = 'pending';
   /** Why the attempt failed. */
   error: BackendError | undefined = undefined;
-  /** The backend may hold the lock for this owner although it was not granted. */
+  /** Whether the backend may hold the lock for this owner although it was not granted. */
   inDoubt = false;
-  /** The backend has released the owner, so the next attempt needs another one. */
+  /** Whether the backend has released the owner, so that the next attempt needs a new one. */
   ownerSpent = false;
   /** Copies of the request may be executed until the backend's clock shows this time. */
   lateCopiesUntil: number | undefined = undefined;
@@ -113,7 +113,10 @@ export class Attempt implements AcquireRequest, Linked<Attempt> {
     this.settle('failed', error.outcome !== 'refused' || this.ownerSpent);
   }
 
-  /** The request, or a copy of it, may still take effect. Whoever keeps the owner id has to release it in the end. */
+  /**
+   * Called when the request, or a copy of it, may still take effect. The code that keeps the owner id must release it
+   * in the end.
+   */
   get leavesTraces(): boolean {
     return this.inDoubt || this.lateCopiesUntil !== undefined;
   }
@@ -138,7 +141,10 @@ export class Attempt implements AcquireRequest, Linked<Attempt> {
     return true;
   }
 
-  /** Notes a forced release of the owner. A removal by this process is certain and outweighs reports by others. */
+  /**
+   * Records a forced release of the owner. A removal by this process is certain, so it takes precedence over reports by
+   * others.
+   */
   interfere(interference: Interference): void {
     if (this.interference !== 'removed') this.interference = interference;
   }
@@ -180,7 +186,7 @@ export class PendingAttempts {
     if (attempt.isDoubtful) this.doubted({ key: attempt.key, owners: [attempt.owner] });
   }
 
-  /** Notes that a forced release removed these owners. */
+  /** Records that a forced release removed these owners. */
   interfere({ key, owners }: Removal, interference: Interference): void {
     for (const attempt of this.pending)
       if (attempt.key === key && owners.includes(attempt.owner)) attempt.interfere(interference);

@@ -33,7 +33,7 @@ import { OutageLimit, type WaitingQueue, type WaitingQueues } from './waiting/ou
 import { PingWhileWaiting } from './waiting/ping-while-waiting.js';
 import { Watchdog } from './watchdog.js';
 
-/** The commandTimeout of a backend that sets none, in milliseconds. */
+/** The default commandTimeout, in milliseconds. */
 const DEFAULT_COMMAND_TIMEOUT = 2_000;
 
 /** The settings of an engine. Every value has been checked. */
@@ -59,7 +59,7 @@ export interface EngineSettings {
   readonly shutdownTimeout: Milliseconds;
   /** The backend answers or rejects within this time. Default 2 s. */
   readonly commandTimeout?: Milliseconds;
-  /** Undefined: not given, which means `'throw'`. */
+  /** If it is undefined, `'throw'` applies. */
   readonly onLost?: 'throw' | 'warn' | undefined;
   /** Default `'confirmed'`. */
   readonly release?: ReleaseMode | undefined;
@@ -156,7 +156,7 @@ export class EngineContext implements WaitingQueues {
     return toKey(keyPrefix, name, what);
   }
 
-  /** Creates an owner id. A property, so that it can be passed as a function. */
+  /** Creates an owner id. This is a property so that it can be passed as a function. */
   readonly newOwner = (): string => ownerId(this.clientId, ++this.ownerCount);
 
   /**

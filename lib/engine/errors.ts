@@ -15,7 +15,7 @@ export class LockError extends Error {
     return (this.constructor as typeof LockError).brand;
   }
 
-  /** @param lockName the lock's name; several names are joined by `, `; `''` when no lock is concerned */
+  /** @param lockName the lock's name; several names are joined by `, `; `''` when no lock is involved */
   constructor(
     message: string,
     readonly lockName: string,
@@ -46,7 +46,7 @@ export class LockError extends Error {
 }
 
 /**
- * The lock was still held by others when `waitTime` was over.
+ * The lock was still held by others when `waitTime` ended.
  *
  * @publicApi
  */
@@ -54,16 +54,16 @@ export class LockBusyError extends LockError {
   static override readonly brand = 'LockBusyError';
 
   /**
-   * The holder's application, host, pid and method, if they were found out while the caller waited. Meant for logs: the
-   * property is not enumerable, so that errors sent to clients of the application do not reveal it.
+   * The holder's application, host, pid and method, if they could be determined while the caller waited. Meant for
+   * logs: the property is not enumerable, so that errors sent to clients of the application do not reveal it.
    */
   declare readonly holderClient: HolderClient | undefined;
 
   /**
    * @param remainingTime milliseconds until the holder's lease ends unless it is renewed; −1 when unknown or unlimited
    * @param holder the last known owner, if any
-   * @param fixedLease the holder belongs to this process and its lease is never renewed, so the lock is free after
-   *   `remainingTime` at the latest. False: not known
+   * @param fixedLease whether the holder belongs to this process and its lease is never renewed. The lock is then free
+   * after `remainingTime` at the latest. `false` means that this is not known.
    */
   constructor(
     message: string,
@@ -116,7 +116,8 @@ export class LockAbortedError extends LockError {
 }
 
 /**
- * A reader asked for the write lock of the same name, and would wait for itself. Release the read lock first.
+ * A caller that holds the read lock asked for the write lock of the same name, so it would wait for itself. Release the
+ * read lock first.
  *
  * @publicApi
  */
@@ -128,11 +129,11 @@ export class LockUpgradeError extends LockError {
 export interface DeadlockMember {
   /** The owner id under which it holds a lock, `<clientId>:<n>`. */
   readonly owner: string;
-  /** The lock that it holds and the previous member waits for. */
+  /** The lock that this caller holds and that the previous member waits for. */
   readonly holds: string;
-  /** The lock that it waits for and the next member holds. */
+  /** The lock that this caller waits for and that the next member holds. */
   readonly waitsFor: string;
-  /** The process in which it runs; undefined: not known. */
+  /** The process in which this caller runs; undefined if it is not known. */
   readonly client?: HolderClient;
 }
 
@@ -141,7 +142,7 @@ export interface DeadlockMember {
  * none of them could continue. Exactly one of them, the last to begin its wait, gets this error within two seconds.
  * Once it has released its locks, the others continue, and the refused work can be retried.
  *
- * @see docs/deadlocks.md: what is found, and what is not
+ * @see docs/deadlocks.md: which deadlocks are detected, and which are not
  * @publicApi
  */
 export class LockDeadlockError extends LockError {
@@ -162,7 +163,7 @@ export class LockDeadlockError extends LockError {
 }
 
 /**
- * The backend gave no usable answer in time. The `cause` says why.
+ * The backend did not give a usable answer in time. The `cause` says why.
  *
  * @publicApi
  */
@@ -171,7 +172,8 @@ export class LockUnavailableError extends LockError {
 }
 
 /**
- * An option, a decorator or the set-up of the module is wrong. The message says which, where, and what to do.
+ * An option, a decorator or the set-up of the module is wrong. The message says what is wrong, where, and how to fix
+ * it.
  *
  * @publicApi
  */

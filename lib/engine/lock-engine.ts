@@ -76,12 +76,12 @@ export class LockEngine {
     return this.acquireWith(names, options, this.leaseDefaults, what);
   }
 
-  /** As {@link acquire}, for {@link holdWhile}, which releases the lease as the option `release` says. */
+  /** Like {@link acquire}, for {@link holdWhile}, which releases the lease as the option `release` says. */
   acquireToRun(names: LockNames, options: LockOptions | undefined, what: string): Promise<LockLease> {
     return this.acquireWith(names, options, this.defaults, what);
   }
 
-  /** As {@link acquire}, for a caller that can do without the lock, so its wait is never part of a deadlock. */
+  /** Like {@link acquire}, for a caller that can do without the lock, so its wait is never part of a deadlock. */
   acquireTentatively(names: LockNames, options: LockOptions, what: string): Promise<LockLease> {
     try {
       const wanted = toWanted(names, what);
@@ -103,7 +103,7 @@ export class LockEngine {
     return new LocksOfOneService(this.context, wanted, terms, what);
   }
 
-  /** As {@link acquire}, with terms from {@link termsOf}. */
+  /** Like {@link acquire}, with terms from {@link termsOf}. */
   acquireUnder(names: LockNames, terms: AcquisitionTerms, what: string): Promise<LockLease> {
     try {
       return this.start(toWanted(names, what), terms, what);
@@ -122,7 +122,7 @@ export class LockEngine {
     return this.resolve(options ?? {}, { ...this.defaults, ...purpose }, purpose.method);
   }
 
-  /** As {@link acquire}, but with a default waitTime of 0, and `null` when the lock stays busy. */
+  /** Like {@link acquire}, but with a default waitTime of 0, and `null` when the lock stays busy. */
   tryAcquire(names: LockNames, options?: LockOptions, what = 'tryAcquire()'): Promise<LockLease | null> {
     const { waitTime = 0, ...others } = options ?? {};
     return nullWhenBusy(this.acquire(names, { ...others, waitTime }, what));

@@ -23,12 +23,12 @@ export class LockInspector {
     return this.ask(name, (key) => this.context.backend.inspect(key));
   }
 
-  /** The state of a semaphore or latch; undefined: there is none. */
+  /** The state of a semaphore or latch; undefined if there is none. */
   inspectSynchronizer(name: string): Promise<SynchronizerState | undefined> {
     return this.ask(name, async (key) => this.context.backend.synchronizers?.inspect?.(key));
   }
 
-  /** The kept result of a single flight; undefined: there is none. */
+  /** The stored result of a single flight; undefined if there is none. */
   inspectResult(name: string): Promise<ResultState | undefined> {
     return this.ask(name, async (key) => this.context.backend.flights?.inspect(key));
   }
@@ -52,7 +52,7 @@ export class LockInspector {
     return owners;
   }
 
-  /** The holder of an owner id, if it is one of this service. */
+  /** The holder with this owner id, if it belongs to this service. */
   ownHolder(key: string, owner: string): HolderClient | undefined {
     if (!isOwnerOf(this.context.clientId, owner)) return undefined;
     const held = this.context.heldLocks(key).find((lock) => lock.owner === owner);
@@ -77,7 +77,7 @@ export class LockInspector {
   /** @throws the library's own errors instead of the backend's */
   private async ask<T>(name: string, question: (key: string) => Promise<T>): Promise<T> {
     const key = toKey(this.keyPrefix, toLockName(name, 'The lock'), 'The lock');
-    // The answer has to include releases that nobody awaited.
+    // The answer must take into account the releases that callers did not wait for.
     await this.context.unsettledReleases.answersFor(key);
     try {
       return await question(key);

@@ -29,7 +29,7 @@ export function lockLostError(name: string, reason: LossReason, error: Error | u
   return new LockLostError(`The lock '${name}' was lost: ${why}. ${advice}`, name);
 }
 
-/** For a loss that was noticed when the lock was released. @param outcome `gone`, or the lease ended before */
+/** The error for a loss that was noticed when the lock was released. */
 export function lostOnReleaseError(name: string, outcome: ReleaseOutcome): LockLostError {
   const why =
     outcome === 'gone'

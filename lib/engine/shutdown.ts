@@ -5,13 +5,13 @@ import { inScopeOf } from './scope/lock-scope.js';
 import { shutdownError } from './waiting/wait-errors.js';
 import type { Caller } from './waiting/waiter.js';
 
-/** The longest part of the last commandTimeout that is reserved for closing connections, in milliseconds. */
+/** How much of the last commandTimeout is reserved for closing connections at most, in milliseconds. */
 const LONGEST_CLOSE = 500;
 
 /** Ends a service in order: it admits no new work, waits a limited time for held locks, then ends everything else. */
 export class Shutdown {
   private closing = false;
-  /** Bodies that are still running get no more locks. */
+  /** Whether bodies that are still running get no more locks. */
   private aborted = false;
   /** When shutdown stops waiting for bodies. */
   private drainUntil = 0;

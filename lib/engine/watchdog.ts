@@ -23,7 +23,7 @@ const NO_EXTENSIONS: readonly number[] = [];
 export interface Renewable<Thing extends Renewable<Thing>> {
   /** The requested lease in milliseconds. Each renewal sets the same. */
   readonly leaseTime: number;
-  /** The user chose the lease, so it is not renewed. */
+  /** Whether the user chose the lease, so that it is not renewed. */
   readonly fixed: boolean;
   /** The moment before the last confirmed command that set the lease was sent. */
   readonly confirmed: Moment;
@@ -71,8 +71,8 @@ export interface Renewer<Thing> {
 }
 
 /**
- * Renews what this process holds at a third of its lease, and declares it lost at its deadline, whatever the backend
- * does. A service has one watchdog for its locks, and one for its permits.
+ * Renews everything that this process holds once a third of its lease has passed. At its deadline, a thing is declared
+ * lost, even if the backend does not answer. A service has one watchdog for its locks, and one for its permits.
  *
  * A thing is in one of these states. The first four states are lists, in the order in which the leases end:
  *

@@ -8,7 +8,7 @@ import { type Duration, MIN_LEASE_TIME, toMilliseconds } from '../engine/terms/d
 /** The lease of one member. */
 export type MemberLease = LockLease | CombinedLease;
 
-/** The lease of a multi-lock or a red lock. It is held while enough of its members' leases are. */
+/** The lease of a multi-lock or a red lock. It is held while enough of its members' leases are held. */
 export class CombinedLease implements Lease {
   /** The leases of all its locks, including those in nested combined leases. */
   readonly lockLeases: readonly LockLease[];
@@ -97,7 +97,7 @@ export class CombinedLease implements Lease {
     }
   }
 
-  /** As {@link LockLease.confirm}, for as many members as are needed. */
+  /** Like {@link LockLease.confirm}, for as many members as are needed. */
   async confirm(): Promise<void> {
     this.assertNotReleased();
     await this.forEnough(async (member) => member.confirm());

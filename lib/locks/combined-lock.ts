@@ -6,7 +6,7 @@ import type { WaitTerms } from '../engine/waiting/waiter.js';
 import { type LeaseRequest, LockHandle } from './lock-handle.js';
 import { toWaitTerms } from './wait-options.js';
 
-/** A lock that combines others. It is held while enough of them are. */
+/** A lock that combines others. It is held while enough of them are held. */
 export abstract class CombinedLock extends LockHandle {
   readonly name: string;
   /** Each lock once, in the order that all processes use. @internal */

@@ -20,7 +20,7 @@ import { toWaitTerms, type WaitOptions } from './wait-options.js';
  * ```
  *
  * A latch without a count is open. At zero the count is deleted, and the latch can be given a new one. Callers that
- * waited for the old count continue, unless the new count is set before they are notified. Errors are the same as for
+ * waited for the old count continue, unless a new count is set before they are notified. Errors are the same as for
  * {@link Semaphore}.
  *
  * @throws LockUnavailableError from every method when the backend gives no answer
@@ -61,7 +61,7 @@ export class CountDownLatch {
   /**
    * Waits until the latch is open.
    *
-   * @param timeout how long to wait. Default: for ever
+   * @param timeout how long to wait. Default: forever
    * @returns false when the latch was not open within `timeout`
    * @throws LockAbortedError when `signal` aborts or the service shuts down
    */

@@ -3,14 +3,14 @@ import { InterruptibleSleep } from '../engine/waiting/interruptible-sleep.js';
 import { Caller, type WaitTerms } from '../engine/waiting/waiter.js';
 
 /** Never reported, because the error of a call that ran out of time depends on its attempts. */
-const ENDED = new Error('the time of the call is over');
+const ENDED = new Error('the time of the call has ended');
 
 /**
  * The time that one call has for its attempts. It ends with {@link cancel}, after its waitTime, or with the caller's
  * signal.
  */
 export class Deadline extends Caller<void> {
-  /** The waitTime is over. */
+  /** Whether the waitTime has ended. */
   passed = false;
   private readonly controller = new AbortController();
 
@@ -34,7 +34,7 @@ export class Deadline extends Caller<void> {
     return this.controller.signal;
   }
 
-  /** The time left, in milliseconds. */
+  /** The remaining time, in milliseconds. */
   get remaining(): number {
     return Math.max(0, this.remainingWait);
   }

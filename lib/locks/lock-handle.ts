@@ -11,7 +11,7 @@ import type { WaitOptions } from './wait-options.js';
 
 /** The options of one acquisition through a handle. */
 export interface LeaseRequest extends Pick<LockOptions, 'waitTime' | 'outageTimeout' | 'leaseTime' | 'signal'> {
-  /** A red lock can do without this member, so the wait for it is not part of a deadlock. */
+  /** Whether a red lock can do without this member. The wait for such a member is never part of a deadlock. */
   readonly tentative?: boolean;
 }
 
@@ -27,11 +27,12 @@ export function acquireThrough(
 }
 
 /**
- * A lock in the style of Redisson: a name and a kind. A handle holds nothing, costs nothing and may be shared. `lock()`
- * returns a {@link Lease}, and releasing that lease frees the lock: there is no `unlock()`.
+ * A lock in the style of Redisson: a name and a lock type. A handle does not hold the lock, and may be shared. `lock()`
+ * returns a {@link Lease}. Release that lease to free the lock: there is no `unlock()`.
  *
- * Each call of `lock()` is a separate caller: a second call on the same handle waits for the first call's lease. Inside
- * a scope that holds the lock (of `withLock`, `lease.run()` or a decorated method), `lock()` is a re-entry.
+ * Each call of `lock()` counts as a separate caller. A second call on the same handle waits until the first call's
+ * lease is released. Inside a scope that holds the lock (of `withLock`, `lease.run()` or a decorated method), `lock()`
+ * is a re-entry.
  *
  * ```ts
  * const lock = locks.getLock('stock:42');
@@ -86,7 +87,7 @@ export abstract class LockHandle {
    *
    * @param leaseTime how long to hold the lock, without renewal. Default: until it is released, renewed by the
    *   watchdog. A re-entry shares the outer lease
-   * @throws LockBusyError when the module's `waitTime` is over (there is none by default)
+   * @throws LockBusyError when the module's `waitTime` ends (by default there is no limit)
    * @throws LockAbortedError when `signal` aborts or the service shuts down
    * @throws LockUnavailableError when the backend does not answer within `waitTime`, or for longer than `outageTimeout`
    * @throws LockUpgradeError when the caller's scope holds the read lock of the name and requests its write lock

@@ -10,12 +10,13 @@ import { CombinedLock } from './combined-lock.js';
 import { acquireThrough, type LeaseRequest, type LockHandle } from './lock-handle.js';
 
 /**
- * Redisson's RMultiLock: all of several locks, or none. The locks may be of any kind and of any service.
+ * Redisson's RMultiLock: several locks, of which either all are acquired or none. They may be of any type and of any
+ * service.
  *
- * Normally it holds no lock while it waits for another one. A caller that was passed over for long may hold its locks
- * for a second, so that no order of locks can deadlock and nobody starves. Locks of one service and type are acquired
- * by one command if the backend can. There is one lease. It is held while all members are, it has a fencing token for
- * each of them, and its `run()` is a scope in each service.
+ * Normally it holds no lock while it waits for another one. A caller that was passed over for long may hold some of the
+ * locks for up to a second, so that it is served too. No order of the locks can cause a deadlock. Locks of one service
+ * and type are acquired by one command if the backend can. There is one lease for all of them. It is held while all
+ * members are held. It has a fencing token for each member, and its `run()` is a scope in each service.
  *
  * ```ts
  * const both = locks.getMultiLock(locks.getLock('stock:1'), archive.getLock('stock:2'));
@@ -132,7 +133,7 @@ function tracedByAll(
   return traced();
 }
 
-/** A member that is acquired in its own way: a spin lock or a red lock. */
+/** A member that cannot be acquired together with others: a spin lock or a red lock. */
 class OtherKind implements WantedGroup<MemberLease>, Wanted {
   readonly all: readonly Wanted[] = [this];
   private lease: MemberLease | undefined;

@@ -31,12 +31,12 @@ import { toWaitTerms, type WaitOptions } from './wait-options.js';
  * ```
  *
  * A permit acquired with a `leaseTime` becomes available again after that time, whether or not it was released. A
- * permit acquired without one is renewed until it is released; if its process dies or shuts down, it becomes available
- * again within `watchdogTimeout`. (In Redisson, such a permit has no lease and is lost with its process.) If a renewed
- * permit is lost because it was deleted or Redis did not answer for too long, the service emits `lost` with the id as
- * the owner.
+ * permit acquired without one is renewed until it is released; if its process dies or shuts down, the permit becomes
+ * available again within `watchdogTimeout`. (In Redisson, such a permit has no lease and is lost with its process.) If
+ * a renewed permit is lost because it was deleted or Redis did not answer for too long, the service emits `lost` with
+ * the id as the owner.
  *
- * Anybody who knows an id may release the permit. Callers of one process are served in the order of their calls;
+ * Anybody who knows the id of a permit may release it. Callers of one process are served in the order of their calls;
  * between processes there is no order. An outage is handled as by {@link Semaphore}.
  *
  * @throws LockUnavailableError from every method when the backend gives no answer
@@ -46,7 +46,7 @@ import { toWaitTerms, type WaitOptions } from './wait-options.js';
  */
 export class PermitExpirableSemaphore {
   private readonly object: Synchronizer;
-  /** The semaphore exists, or this handle does not have to create it. */
+  /** Whether the semaphore exists, or this handle does not have to create it. */
   private isSetUp: boolean;
 
   /** @internal */
@@ -67,7 +67,7 @@ export class PermitExpirableSemaphore {
    * @param leaseTime the longest time to hold the permit, from 100 ms to 10 years. Default: it is renewed until it is
    *   released
    * @returns its id: 32 hexadecimal digits
-   * @throws LockBusyError when the module's `waitTime` is over (by default it never is)
+   * @throws LockBusyError when the module's `waitTime` ends (by default there is no limit)
    * @throws LockAbortedError when `signal` aborts or the service shuts down
    */
   async acquire(leaseTime?: Duration, options?: WaitOptions): Promise<string> {
@@ -75,13 +75,13 @@ export class PermitExpirableSemaphore {
     return id;
   }
 
-  /** As {@link acquire}, for up to 1,000 permits at once. */
+  /** Like {@link acquire}, for up to 1,000 permits at once. */
   async acquireMany(permits: number, leaseTime?: Duration, options?: WaitOptions): Promise<readonly string[]> {
     return this.take('acquireMany()', permits, undefined, leaseTime, options);
   }
 
   /**
-   * As {@link acquire}, but waits for at most `waitTime`. By default it tries once, without queueing behind waiting
+   * Like {@link acquire}, but waits for at most `waitTime`. By default it tries once, without queueing behind waiting
    * callers.
    *
    * @returns null when no permit was available in time
@@ -92,7 +92,7 @@ export class PermitExpirableSemaphore {
   }
 
   /**
-   * As {@link tryAcquire}, for up to 1,000 permits at once.
+   * Like {@link tryAcquire}, for up to 1,000 permits at once.
    *
    * @returns null when there were too few; none is acquired then
    */
@@ -108,8 +108,8 @@ export class PermitExpirableSemaphore {
   /**
    * Releases one or several permits, and wakes waiters.
    *
-   * @throws LockNotOwnedError for an id that is not held: its lease has ended, or it was released before or never
-   *   acquired. The other ids are released
+   * @throws LockNotOwnedError for an id that is not held, because its lease has ended, or because it was released
+   * before or never acquired. The other ids are released
    */
   async release(id: string | readonly string[]): Promise<void> {
     const ids = this.ids('release()', id);
@@ -122,7 +122,7 @@ export class PermitExpirableSemaphore {
     );
   }
 
-  /** As {@link release}. @returns whether the permit was held; for several ids, how many were held */
+  /** Like {@link release}. @returns whether the permit was held; for several ids, how many were held */
   async tryRelease(id: string): Promise<boolean>;
   async tryRelease(ids: readonly string[]): Promise<number>;
   async tryRelease(id: string | readonly string[]): Promise<boolean | number> {
@@ -169,8 +169,8 @@ export class PermitExpirableSemaphore {
   }
 
   /**
-   * Sets the number of permits, including acquired ones. If it becomes lower, callers wait until enough permits were
-   * released.
+   * Sets the number of permits, including acquired ones. If the number becomes lower, callers wait until enough permits
+   * have been released.
    */
   async setPermits(permits: number): Promise<void> {
     await this.engine.synchronizers.change(this.object, setPermits, this.count('setPermits()', permits));

@@ -4,9 +4,9 @@ import { ReentrantLock } from './reentrant-lock.js';
 /**
  * Redisson's RReadWriteLock: many readers, or one writer.
  *
- * A writer may also take the read lock in its scope, and keeps it after the write lock was released. A reader that
+ * A writer may also acquire the read lock in its scope, and keeps it when the write lock is released. A reader that
  * requests the write lock gets LockUpgradeError, because it would wait for itself. Each reader has its own lease.
- * Readers of this library let waiting writers go first; Java's readers do not.
+ * Readers that use this library let waiting writers go first. Readers in Java do not.
  *
  * ```ts
  * const catalogue = locks.getReadWriteLock('catalogue');

@@ -20,8 +20,8 @@ const LONGEST_PAUSE = 100;
 
 /**
  * Redisson's RRedLock: a lock that is held while a majority of its members is. The members are locks of independent
- * services, each with its own Redis. Members that are not acquired in time are given up, and given back if they are
- * acquired later. (The module's option `quorum` does the same for all locks of a service, with one owner instead of
+ * services, each with its own Redis. Members that are not acquired in time are left out, and are released again if they
+ * are acquired later. (The module's option `quorum` does the same for all locks of a service, with one owner instead of
  * several.)
  *
  * ```ts

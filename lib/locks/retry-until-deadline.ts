@@ -17,7 +17,7 @@ export interface RetryOptions {
 }
 
 /**
- * Repeats an attempt until it succeeds, fails permanently, or the time is over. It then throws the error of the last
+ * Repeats an attempt until it succeeds, fails permanently, or the time has ended. It then throws the error of the last
  * attempt. The deadline's signal ends an attempt without an answer.
  */
 export async function retryUntilDeadline<T>(

@@ -14,8 +14,8 @@ import { toCount } from './to-count.js';
 import { toWaitTerms, type WaitOptions } from './wait-options.js';
 
 /**
- * A number of permits shared by all processes. Acquiring takes permits, releasing adds some, and a caller that finds
- * too few waits. It is Redisson's RSemaphore, method by method, on the same Redis layout.
+ * A number of permits shared by all processes. A caller takes permits when it acquires, and adds them when it releases.
+ * A caller that finds too few permits waits. It is Redisson's RSemaphore, method by method, on the same Redis layout.
  *
  * ```ts
  * const mails = locks.getSemaphore('mail-connections', { permits: 10 });
@@ -28,13 +28,14 @@ import { toWaitTerms, type WaitOptions } from './wait-options.js';
  * ```
  *
  * Permits have no owner. Any process may release them, even more than were acquired, and the permits of a dead process
- * are gone until somebody adds new ones. If that matters, use {@link PermitExpirableSemaphore}. Callers of one process
+ * are lost until somebody adds new ones. If that matters, use {@link PermitExpirableSemaphore}. Callers of one process
  * are served in the order of their calls; between processes there is no order. A semaphore whose permits were never set
- * has none. When a caller finds one, the log warns of it, once per name.
+ * has none. When a caller uses such a semaphore, a warning is logged, once per name.
  *
  * During an outage, calls that change the permits are retried for up to a minute. Each change is made once, even if its
- * answer was lost and the request was sent again. `acquire()` waits for `outageTimeout`. In an outage of over five
- * minutes, the permits of a lost answer can be lost. Handles are cheap, hold nothing and may be shared.
+ * answer was lost and the request was sent again. `acquire()` waits for `outageTimeout`. If an answer is lost and the
+ * outage lasts for over five minutes, the permits that the request took can be lost. Handles are cheap and may be
+ * shared.
  *
  * @throws LockUnavailableError from every method when the backend gives no answer
  * @throws LockKeyError from every method when something else is stored under the name
@@ -43,7 +44,7 @@ import { toWaitTerms, type WaitOptions } from './wait-options.js';
  */
 export class Semaphore {
   private readonly object: Synchronizer;
-  /** The semaphore exists, or this handle does not have to create it. */
+  /** Whether the semaphore exists, or this handle does not have to create it. */
   private isSetUp: boolean;
 
   /** @internal */
@@ -62,7 +63,7 @@ export class Semaphore {
    * Waits for permits.
    *
    * @param permits how many, from 0. Default: 1
-   * @throws LockBusyError when the module's `waitTime` is over (by default it never is)
+   * @throws LockBusyError when the module's `waitTime` ends (by default there is no limit)
    * @throws LockAbortedError when `signal` aborts or the service shuts down
    */
   async acquire(permits = 1, options?: WaitOptions): Promise<void> {
@@ -87,7 +88,7 @@ export class Semaphore {
     await this.engine.synchronizers.change(this.object, releasePermits, amount);
   }
 
-  /** As {@link release}, but only if the semaphore's permits were set. @returns whether they were */
+  /** Like {@link release}, but only if the semaphore's permits were set. @returns whether they were */
   async releaseIfExists(permits = 1): Promise<boolean> {
     const amount = this.count('releaseIfExists()', permits);
     if (amount === 0) return false;

@@ -13,12 +13,11 @@ export interface LockExceptionFilterOptions {
 type Refusal = LockBusyError | LockDeadlockError | LockUnavailableError;
 
 /**
- * Sends a response to a client whose handler did not get its lock, because the lock stayed busy, because Redis does not
- * answer, or to resolve a deadlock. It works on any transport. The response never contains the lock's name or its
- * holder:
+ * Sends a response to a client whose handler did not get its lock, because the lock stayed busy, Redis did not answer,
+ * or there was a deadlock. It works on any transport. The response never contains the lock's name or its holder:
  *
- * - HTTP (Express, Fastify): 423 Locked, or 503 Service Unavailable if Redis does not answer, in NestJS's format.
- *   If a caller of this process holds the lock with a fixed lease, `Retry-After` is the time left of that lease.
+ * - HTTP (Express, Fastify): 423 Locked, or 503 Service Unavailable if Redis does not answer, in NestJS's format. If a
+ *   caller of this process holds the lock with a fixed lease, `Retry-After` is the remaining time of that lease.
  *   Otherwise it is 1 to 3 seconds at random, so that clients do not all retry at once;
  * - GraphQL, and transports that are not named here: an error with a general message and `extensions.code` `'LOCKED'`
  *   or `'UNAVAILABLE'`;
@@ -32,8 +31,8 @@ type Refusal = LockBusyError | LockDeadlockError | LockUnavailableError;
  * app.useGlobalFilters(new LockExceptionFilter({ busy: 409 }));              // other statuses
  * ```
  *
- * A deadlock is logged, because it is a defect of the code, although the client may try again. If Redis does not
- * answer, the reason is logged.
+ * A deadlock is logged as an error, because it is a defect in the code, even though the client may try again. If Redis
+ * does not answer, the reason is logged.
  *
  * @throws LockConfigurationError from the constructor for a status that is not an HTTP error
  * @publicApi
@@ -113,7 +112,7 @@ function messageOf({ code, message }: Answer): { status: string; code: string; m
 }
 
 function emitTo(socket: Socket, answer: Answer): void {
-  // A plain WebSocket has an `emit` too, but that reaches only listeners in this process.
+  // A plain WebSocket also has `emit`, but it reaches only listeners in this process.
   const isPlain = typeof socket.readyState === 'number';
   if (isPlain) socket.send?.(JSON.stringify({ event: 'exception', data: messageOf(answer) }));
   else socket.emit?.('exception', messageOf(answer));

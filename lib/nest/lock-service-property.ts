@@ -10,9 +10,9 @@ export interface Lockable {
 
 /**
  * Makes NestJS inject the service into every instance of this class and its subclasses. The property is not enumerable,
- * so that logs and comparisons of instances do not see it. The service without a name is injected by its class, as in a
- * constructor, so that a test replaces both with one provider. NestJS prints the token in its error if there is no
- * service, so the token says what to do.
+ * so that it does not appear in logs and in comparisons of instances. The service without a name is injected by its
+ * class, as in a constructor, so that a test replaces both with one provider. If there is no service, NestJS prints the
+ * token in its error, so the token's text says what to do.
  */
 export function declareLockService(prototype: object, name: string | undefined): void {
   const token = getLockServiceToken(name);
@@ -66,7 +66,7 @@ export function attachLockService<T extends object>(instance: T, service: LockSe
   return instance;
 }
 
-/** Whether a method of this object uses the service with that token. */
+/** Whether a method of this object uses the service with this token. */
 export function asksFor(value: unknown, token: symbol): value is Lockable {
   try {
     return typeof value === 'object' && value !== null && token in value;

@@ -33,7 +33,7 @@ export class LockServiceExplorer implements OnModuleInit, OnApplicationShutdown 
     }
   }
 
-  /** Allows an object that outlives the application (`useValue`) to be used in another one. */
+  /** Allows an object that outlives the application (`useValue`) to be used in another application. */
   onApplicationShutdown(): void {
     for (const instance of this.attached.splice(0)) instance[this.token] = undefined;
   }

@@ -4,9 +4,9 @@ import { LockService } from '../service/lock-service.js';
 export const REDIS_LOCK_OPTIONS = Symbol.for('nestjs-redis-lock.options');
 
 /**
- * Token of a LockService: that of the module without a name, or with this name. It is also the property of instances
- * with decorated methods that contains their service. NestJS prints the token when the service is missing, so it says
- * what to do.
+ * Token of a LockService: that of the module without a name, or with this name. It is also the key of the property in
+ * which an instance with decorated methods keeps its service. NestJS prints the token when the service is missing, so
+ * its text says what to do.
  *
  * The symbols are registered, so that a copy of this library loaded by `import` and one loaded by `require` use the
  * same tokens.

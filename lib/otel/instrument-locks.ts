@@ -42,8 +42,8 @@ const KINDS: Readonly<Record<keyof LockInstrumentationOptions, 'boolean' | 'getT
 };
 
 /**
- * Creates OpenTelemetry spans and metrics for the locks of all services in this process. Call it once
- * when the process starts, before or after the SDK starts. It loads neither the locks nor ioredis.
+ * Creates OpenTelemetry spans and metrics for the locks of all services in this process. Call it once when the process
+ * starts, before or after the SDK starts. It loads neither the rest of this library nor ioredis.
  *
  * ```ts
  * import { instrumentLocks } from 'nestjs-redis-lock/otel';
@@ -51,7 +51,7 @@ const KINDS: Readonly<Record<keyof LockInstrumentationOptions, 'boolean' | 'getT
  * instrumentLocks();
  * ```
  *
- * Another call has no effect: it returns the same object, and `diag` logs a warning. To change options, call
+ * A second call has no effect. It returns the same object, and `diag` logs a warning. To change options, call
  * `disable()` first.
  *
  * @throws TypeError naming the option that is wrong

@@ -42,7 +42,7 @@ export class LockSpans {
   }
 
   /**
-   * Starts the span in the trace of the caller, or, if it has none, in that of the acquisition.
+   * Starts the span in the caller's trace. If the caller has none, it starts it in the trace of the acquisition.
    *
    * @param parent the caller's context at the start of the acquisition
    */

@@ -18,7 +18,7 @@ export class LockTelemetry {
   private readonly holding = new Map<HoldMessage, Traced>();
   /** Open spans of holds, by owner. */
   private readonly held = new Map<string, Span>();
-  /** What the trace of a hold needs from its acquisition. */
+  /** What the span of a hold needs from its acquisition. */
   private readonly origins = new WeakMap<
     AcquireMessage,
     { readonly caller: Context; readonly span: Span | undefined }

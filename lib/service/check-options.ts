@@ -34,7 +34,7 @@ const OPTION_NAMES: readonly string[] = [
 /** An application's name, which is printed in logs and terminals. */
 const NAME = /^\P{Cc}{1,100}$/u;
 
-/** Half of a key, so that the other half remains for the name. */
+/** Half of the longest key, so that at least half remains for the name. */
 const MAX_PREFIX_BYTES = MAX_KEY_BYTES / 2;
 
 /**
@@ -51,7 +51,7 @@ export function checkOptions(options: RedisLockOptions): void {
     assertMayNotConfirm(reasonToConfirm(options), options.onLost, 'RedisLockModule');
 }
 
-/** Why releases have to be confirmed with these options. */
+/** Why these options require confirmed releases; undefined if they do not. */
 function reasonToConfirm({ backend, quorum, minReplicas = 0 }: RedisLockOptions): string | undefined {
   if (quorum !== undefined) return QUORUM_CONFIRMS;
   if (minReplicas > 0) return REPLICAS_CONFIRM;

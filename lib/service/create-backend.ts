@@ -22,7 +22,7 @@ export interface BackendEnvironment {
   readonly onConnected: (description: string, server: string) => void;
 }
 
-/** The longest time for which a command waits for a node of a quorum that is down, in milliseconds. */
+/** The longest time that a command waits for a quorum node that is down, in milliseconds. */
 const LONGEST_NODE_TIMEOUT = 500;
 
 let hasWarnedOfMemory = false;
@@ -43,7 +43,7 @@ export function createBackend(options: RedisLockOptions, environment: BackendEnv
 function memoryBackend({ runtime, logger }: BackendEnvironment): LockBackend {
   if (!hasWarnedOfMemory)
     logger.warn(
-      "backend: 'memory' keeps locks inside this process: they exclude no other process. Use a connection in production",
+      "backend: 'memory' keeps locks inside this process, so they have no effect on other processes. Use a connection in production",
     );
   hasWarnedOfMemory = true;
   return new MemoryBackend({ runtime, store: new MemoryStore() });
@@ -75,12 +75,12 @@ function refuseSameServer(nodes: readonly LockBackend[]): void {
     const first = ids.indexOf(id);
     if (first < n)
       throw new LockConfigurationError(
-        `RedisLockModule: quorum[${n}] is the same server as quorum[${first}] (${servers[n]}): each must be an independent master, or one crash takes two votes`,
+        `RedisLockModule: quorum[${n}] is the same server as quorum[${first}] (${servers[n]}). Each node must be an independent master. Otherwise one crash loses two votes`,
       );
   }
 }
 
-/** @param option how errors name the connection */
+/** @param option the option's name, as used in error messages */
 function redisBackend(
   connection: Connection,
   option: string,

@@ -92,13 +92,13 @@ function resolveDurations(
   };
 }
 
-/** How long the same reason is not reported again, in milliseconds. */
+/** For how many milliseconds the same reason is not reported again. */
 const QUIET_TIME = 10_000;
 const MAX_REASONS = 100;
 
 /**
- * Reports an error unless one with the same message was reported in the last ten seconds: a client that cannot connect
- * fails many times a second.
+ * Reports an error unless one with the same message was reported in the last ten seconds. Without this limit, a client
+ * that cannot connect would report many errors a second.
  */
 function oncePerReason(runtime: Runtime, report: (error: Error) => void): (error: unknown) => void {
   const reportedAt = new Map<string, number>();
@@ -127,7 +127,7 @@ function warnWhenNotConnected(engine: LockEngine): void {
     const error = engine.isClosing ? undefined : backend.connectionError;
     if (error !== undefined)
       engine.warn(
-        `${backend.description}: not connected after ${PATIENCE / 1_000} s (${error.message}); acquisitions wait for it, for outageTimeout at most. With connect: 'eager' the application does not start without it`,
+        `${backend.description}: not connected after ${PATIENCE / 1_000} s (${error.message}). Acquisitions wait for the connection, for outageTimeout at most. With connect: 'eager', the application does not start without a connection`,
       );
   });
 }

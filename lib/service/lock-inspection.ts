@@ -16,32 +16,32 @@ export interface LockInspection {
   readonly type: LockState['mode'] | SynchronizerType;
   readonly owners: readonly InspectedOwner[];
   /**
-   * How many callers wait for it. For a fair lock, this is exact. For other locks, it is the callers of this process
-   * and those in the records of other processes, which are up to ten seconds old. For semaphores and latches, it is
-   * only the callers of this process.
+   * How many callers wait for it. For a fair lock, this is exact. For other locks, it counts the callers of this
+   * process and those in the records of other processes, which are up to ten seconds old. For semaphores and latches,
+   * it counts only the callers of this process.
    */
   readonly waiting: number;
   /** The last fencing token, if this service holds the lock or the lock is a fenced one. */
   readonly fencingToken?: number;
   /** The state of a semaphore or latch. */
   readonly synchronizer?: SynchronizerInspection;
-  /** The kept result of a single flight of this name, whether or not the lock is held. */
+  /** The stored result of the single flight with this name, whether or not its lock is held. */
   readonly result?: ResultInspection;
 }
 
-/** The kept result of a single flight. Its value is never shown. @publicApi */
+/** The stored result of a single flight. Its value is never shown. @publicApi */
 export interface ResultInspection {
   /** In bytes, as it is stored. */
   readonly size: number;
-  /** Milliseconds for which it is kept. */
+  /** How many milliseconds it is still kept. */
   readonly remainingTime: number;
 }
 
 /** A semaphore or latch. @publicApi */
 export interface SynchronizerInspection {
   /**
-   * `counter` is a number that may be a semaphore or a latch. The type is known if this library has set it up or has
-   * found it without permits, or if permits with a lease are held.
+   * `counter` is a number that may be a semaphore or a latch. The type is known if this library has created it or once
+   * found too few permits in it, or if permits with a lease are held.
    */
   readonly type: SynchronizerType;
   /**
@@ -51,8 +51,8 @@ export interface SynchronizerInspection {
   readonly count: number;
   /**
    * All permits, including those that are taken, or the initial count of a latch. Undefined if it is not known. For
-   * permits without leases and for latches, it is the number that this library has set, which is wrong if Redisson has
-   * changed it since.
+   * permits without leases and for latches, it is the number that this library has set. It is wrong if Redisson has
+   * changed the number since.
    */
   readonly total?: number;
   /** How many permits are taken. It is exact if they have leases. Otherwise it is computed from `total`. */
@@ -103,7 +103,7 @@ export interface ForceReleaseOptions {
   readonly owners?: readonly string[] | undefined;
   /**
    * The `fencingToken` that was returned with `owners`. The owner of a Java process is a thread, which may have
-   * acquired the lock again by now. If the lock has had another token since, nothing is released. Only tokens of
+   * acquired the lock again in the meantime. If the lock has a different token now, nothing is released. Only tokens of
    * `fenced` locks are compared.
    */
   readonly fencingToken?: number | undefined;
@@ -126,11 +126,11 @@ export interface ListOptions {
 export interface LockList {
   readonly locks: readonly ListedLock[];
   /**
-   * The semaphores and latches that this library has set up or has found without permits, whether or not permits are
-   * taken.
+   * The semaphores and latches that this library has created, or in which it once found too few permits. They are
+   * listed whether or not permits are taken.
    */
   readonly synchronizers: readonly ListedSynchronizer[];
-  /** The kept results of single flights. */
+  /** The stored results of single flights. */
   readonly results: readonly ListedResult[];
   /** The cursor for the next page. Undefined on the last page. */
   readonly cursor: string | undefined;
@@ -144,7 +144,7 @@ export interface ListedSynchronizer extends SynchronizerInspection {
   readonly waiting: number;
 }
 
-/** The kept result of a single flight. @publicApi */
+/** The stored result of a single flight. @publicApi */
 export interface ListedResult extends ResultInspection {
   /** The name of the flight, without the `keyPrefix`. */
   readonly name: string;
@@ -182,8 +182,8 @@ const LIST_OPTIONS = ['match', 'cursor', 'count'];
 const DEFAULT_COUNT = 100;
 const LARGEST_COUNT = 10_000;
 /**
- * How long the records are reused for the next pages of a list, in milliseconds; if reading them took long, the second
- * number times the time that it took.
+ * How long the records are reused for the next pages of a list, in milliseconds. If it took long to read them, they are
+ * reused for {@link REST} times as long as that took.
  */
 const FRESH = 1_000;
 const REST = 4;
@@ -278,7 +278,7 @@ export class LockView {
     return { name, type: state.mode, owners, remainingTime, waiting, ...this.token(name, state) };
   }
 
-  /** @returns nothing if it is not kept any more */
+  /** @returns an empty list if the result is no longer stored */
   private async listedResult(name: string): Promise<ListedResult[]> {
     const result = await this.resultIfAny(name);
     return result === undefined ? [] : [{ name, size: result.size, remainingTime: result.remaining }];

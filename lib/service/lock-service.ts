@@ -39,7 +39,7 @@ import { type LockServiceHealth, ServiceHealth } from './service-health.js';
  */
 export const IS_LOCK_SERVICE: unique symbol = Symbol.for('nestjs-redis-lock.is-lock-service') as never;
 
-/** A lease of one name has a fencing token; one of several names has a token for each. */
+/** One name, whose lease has one fencing token. A lease of several names has a token for each name. */
 type OneName = string | readonly [string];
 
 /**
@@ -51,9 +51,9 @@ type OneName = string | readonly [string];
  * });
  * ```
  *
- * `acquire`, `tryAcquire` and `withLock` take one name, or a list of names, of which either all are locked or none. All
- * other methods take one name. A bad name fails with LockKeyError and a bad option with LockConfigurationError, before
- * the backend is asked.
+ * `acquire`, `tryAcquire` and `withLock` take one name, or a list of names. Of a list, either all names are locked or
+ * none. All other methods take one name. A bad name fails with LockKeyError and a bad option with
+ * LockConfigurationError, before the backend is asked.
  *
  * @publicApi
  */
@@ -77,8 +77,8 @@ export class LockService {
    * Waits for the lock, and returns its lease. Release it, or let `await using` release it. Inside a scope that
    * holds the lock, this is re-entry: it shares the existing lease, and its own `leaseTime` is ignored.
    *
-   * @throws LockBusyError when `waitTime` is over
-   * @throws LockDeadlockError when the caller holds a lock, and its wait closes a circle of waits: see
+   * @throws LockBusyError when `waitTime` ends
+   * @throws LockDeadlockError when the caller holds a lock, and its wait completes a cycle of waits: see
    * docs/deadlocks.md
    * @throws LockAbortedError when `signal` aborts or the service shuts down
    * @throws LockUnavailableError when the backend does not answer within `waitTime`, or for longer than `outageTimeout`
@@ -129,7 +129,7 @@ export class LockService {
   }
 
   /**
-   * Runs `body` once for all callers that ask for `name` at the same time, in all processes: one of them runs it, and
+   * Runs `body` once for all callers that ask for `name` at the same time, in all processes. One of them runs it, and
    * the others get its result. With `keepFor: '1m'`, callers that ask up to a minute after it has ended also get the
    * result.
    *
@@ -137,20 +137,21 @@ export class LockService {
    * const prices = await locks.singleFlight('prices:eur', { keepFor: '1m' }, () => this.computePrices('eur'));
    * ```
    *
-   * - The result is stored in the same step in which the lock is released. At most one caller runs *while its lease
-   *   is valid*, which is not exactly once.
+   * - The result is stored in the same step in which the lock is released. At most one caller runs the body *while its
+   *   lease is valid*. This does not mean that the body runs exactly once.
    * - All callers, even the one that ran the body, get a copy of the result that has passed through JSON. `T` has to be
    *   a JSON type. For other types, set `serialize` and `deserialize`. A result that JSON would change fails with
    *   LockConfigurationError.
    * - If `body` throws, nothing is stored. Waiting callers of this process get the same error. Callers of other
-   *   processes run the body in turn.
+   *   processes then run the body, one after the other.
    * - `waitTime` limits the wait until this caller runs the body or gets the result. `signal` ends only this caller's
    *   wait.
    * - `currentLease()` in the body has the fencing token and the signal.
    *
-   * @throws LockBusyError when `waitTime` is over
-   * @throws LockLostError when the lock was lost while this caller ran: its result is not stored (see `onLost`)
-   * @throws LockDeadlockError when the caller holds this lock already, or its wait closes a circle of waits
+   * @throws LockBusyError when `waitTime` ends
+   * @throws LockLostError when the lock was lost while this caller ran the body. The result is then not stored (see
+   * `onLost`)
+   * @throws LockDeadlockError when the caller already holds this lock, or its wait completes a cycle of waits
    * @throws LockAbortedError when `signal` aborts or the service shuts down
    * @throws LockUnavailableError when the backend does not answer within `waitTime`, or for longer than `outageTimeout`
    * @throws LockKeyError, LockConfigurationError for a bad name, option or result, and on a quorum or row locks, which
@@ -196,20 +197,20 @@ export class LockService {
   }
 
   /**
-   * Takes over a lock that was detached ({@link Lease.detach}), in any process that uses the same Redis and `keyPrefix`.
-   * The lock gets an owner of this service and a new fencing token, and is renewed by the watchdog unless `leaseTime` is
-   * given.
+   * Takes over a lock that was detached ({@link Lease.detach}), in any process that uses the same Redis and
+   * `keyPrefix`. The lock gets an owner of this service and a new fencing token, and is renewed by the watchdog unless
+   * `leaseTime` is given.
    *
    * ```ts
    * await using lease = await locks.adopt(job.data.ticket);
    * await lease.run(() => send(job.data.id, { fencingToken: lease.fencingToken }));
    * ```
    *
-   * A ticket can be used once. A job that is run again after its process died cannot use it: it waits for the lock with
-   * {@link acquire}, until the lease of the dead process has ended.
+   * A ticket can be used once. A job that is run again after its process died cannot use the ticket again. It has to
+   * wait with {@link acquire} until the lease of the dead process has ended.
    *
-   * @throws LockLostError when the lock is free: nobody adopted it in time, or it was adopted and released, or released
-   * by force
+   * @throws LockLostError when the lock is free, because nobody adopted it in time, or because it was adopted and
+   * released, or released by force
    * @throws LockNotOwnedError when somebody else holds the lock, by this ticket or by an acquisition
    * @throws LockError for a string that is not a ticket
    * @throws LockUnavailableError when the backend does not answer within `outageTimeout`, LockAbortedError when the
@@ -225,8 +226,8 @@ export class LockService {
   /**
    * Stands for election, so that one process at a time leads. `onElected` runs in one of the processes that call
    * `lead(name, …)` on the same Redis. When the leader stops, loses the lock or dies, another process is elected. This
-   * process then stands for election again, after a pause of 0.5 to 30 seconds. Only `stop()` or the shutdown of the
-   * service ends this, and shutdown does it first.
+   * process then stands for election again, after a pause of 0.5 to 30 seconds. Only `stop()` and the shutdown of the
+   * service end this. Leaderships are the first thing that a shutdown ends.
    *
    * ```ts
    * const leadership = locks.lead('outbox', {
@@ -238,10 +239,10 @@ export class LockService {
    *
    * An error of `onElected` is emitted as `error`, or logged if nobody listens. The lock is an ordinary one of type
    * `reentrant`. Two processes never hold it at the same time, but a leader that has lost it may take a moment to
-   * notice: watch `lease.signal`, and send the fencing token with every write.
+   * notice: check `lease.signal`, and send the fencing token with every write.
    *
-   * @throws LockKeyError for a bad name, LockConfigurationError for a bad option, LockAbortedError when the service shuts
-   * down
+   * @throws LockKeyError for a bad name, LockConfigurationError for a bad option, LockAbortedError when the service
+   * shuts down
    * @see docs/leaders.md
    */
   lead(name: string, options: LeadOptions): Leadership {
@@ -408,8 +409,8 @@ export class LockService {
   }
 
   /**
-   * The processes that use locks on this backend, with any `keyPrefix`. A process is listed when it has held a lock or
-   * waited for one for a second. A process that was killed is listed for up to 30 more seconds.
+   * The processes that use locks on this backend, with any `keyPrefix`. A process is listed once it has held a lock, or
+   * waited for one, for a second. A process that was killed is listed for up to 30 more seconds.
    *
    * @throws LockConfigurationError if the backend cannot list clients (a quorum), LockUnavailableError when it does not
    *   answer
@@ -429,7 +430,7 @@ export class LockService {
    * the lock may still be running. A lease of this service is lost immediately. Other processes notice the loss by a
    * message, or at their next renewal.
    *
-   * Pass the `owners` that you have seen. Otherwise the lock is taken from whoever holds it when the command arrives:
+   * Pass the `owners` that you have seen. Otherwise, whoever holds the lock when the command arrives loses it:
    *
    * ```ts
    * const { owners, fencingToken } = await locks.inspect('order:42');

@@ -10,7 +10,10 @@ interface Package {
 
 let applicationPackage: Package | undefined;
 
-/** The identity of this process. The application's version, and its name unless given, come from its package.json. */
+/**
+ * The identity of this process. The application's version comes from its package.json, and so does its name unless one
+ * is given.
+ */
 export function processIdentity(applicationName: string | undefined): ClientIdentity {
   applicationPackage ??= findPackage();
   const { name, version } = applicationPackage;

@@ -46,14 +46,16 @@ export interface RedisLockOptions {
    * 100 ms.
    */
   readonly watchdogTimeout?: Duration;
-  /** How long a dead waiter of a fair lock, or a dead waiting writer, can hold up others. Default `'5s'`. */
+  /**
+   * How long a waiter that has died can hold up others: a waiter of a fair lock, or a waiting writer. Default `'5s'`.
+   */
   readonly fairWaitTimeout?: Duration;
   /** The `waitTime` of acquisitions that do not set their own. Default: forever (`Infinity`). */
   readonly waitTime?: Duration;
   /**
-   * How long acquisitions wait while Redis does not answer, before they fail with LockUnavailableError. With
-   * `Infinity`, they wait until it is back. Default `'10s'`. The time counts from the first request without an answer.
-   * The service keeps trying to renew the locks that it holds until their leases end.
+   * How long acquisitions wait while Redis does not answer before they fail with LockUnavailableError. With `Infinity`,
+   * they wait until Redis answers again. Default `'10s'`. The time counts from the first request without an answer. The
+   * service keeps trying to renew the locks that it holds until their leases end.
    */
   readonly outageTimeout?: Duration;
   /** How long shutdown waits for running bodies before it aborts their signals. Default `'10s'`. */
@@ -69,7 +71,7 @@ export interface RedisLockOptions {
    * `onLost: 'throw'`, `minReplicas`, `quorum` or row locks. See `LockOptions.release`.
    */
   readonly release?: ReleaseMode;
-  /** An acquisition counts only when this many replicas have it. Default 0: replicas are not asked. */
+  /** An acquisition succeeds only if this many replicas confirm it. Default 0: replicas are not asked. */
   readonly minReplicas?: number;
   /** How long to wait for the replicas. Default `'1s'`. */
   readonly replicaTimeout?: Duration;

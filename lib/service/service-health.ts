@@ -3,7 +3,7 @@ import type { LockEngine } from '../engine/lock-engine.js';
 
 /** The health of a lock service. See `LockService.health`. @publicApi */
 export interface LockServiceHealth {
-  /** The backend answers, and nothing else is wrong. */
+  /** Whether the backend answers and nothing else is wrong. */
   readonly healthy: boolean;
   /** The problems in words. Empty if there are none. */
   readonly problems: readonly string[];
@@ -20,7 +20,7 @@ export interface LockServiceHealth {
 /** How long a loss is reported, in milliseconds. */
 const RECENTLY = 60_000;
 const MOST_LOSSES = 1_000;
-/** A renewal counts as late this long after half of the lease has passed, in milliseconds. */
+/** A renewal counts as late when half of the lease and this many milliseconds more have passed. */
 const TOLERANCE = 1_000;
 /** How long a new connection for messages may take before it counts as a problem, in milliseconds. */
 const SETTLING = 500;

@@ -36,7 +36,7 @@ export class Acquisition {
   transaction = 0;
   /** The keys that it has taken. */
   readonly keys: string[] = [];
-  /** The first lock. Without a grant, somebody else has it. */
+  /** The first lock. If there is no grant, somebody else holds it. */
   private first: { readonly key: string; readonly grant: Grant | undefined } | undefined;
 
   private constructor(
@@ -75,7 +75,7 @@ export class Acquisition {
     }
   }
 
-  /** In one statement with the note, unless notes share statements. */
+  /** Takes the first lock. The same statement records the holder, unless records share statements. */
   private takeFirst(request: AcquireRequest): Promise<Grant | undefined> {
     const { connection, leaseTime } = this;
     const { notes, server } = this.tools;
@@ -103,7 +103,7 @@ export class Acquisition {
     while (!(hasLeft() || (await this.take(key, wait)))) await this.provide(key);
   }
 
-  /** Notes the holder of a lock, unless it is noted already, and gets its fencing token. */
+  /** Records the holder of a lock, unless it is recorded already, and gets its fencing token. */
   async note(request: AcquireRequest): Promise<TokenRange> {
     const { first, tools, connection, transaction } = this;
     const noted = first?.key === request.key ? first.grant?.tokens : undefined;

@@ -72,7 +72,7 @@ export class DatabaseWait implements SessionClaim {
       ...(isFree ? [] : [acquisition.touch()]),
     ]);
     if (this.stopped) {
-      // It is noted as the holder. If its session stayed alive, it would seem to hold the lock.
+      // It is recorded as the holder. If its session stayed alive, it would seem to hold the lock.
       acquisition.abandon();
       return undefined;
     }
@@ -104,7 +104,7 @@ export class DatabaseWait implements SessionClaim {
     const { id } = connection;
     control
       .run((controlling) => server.cancel(controlling, id))
-      // There is no other way to end the statement.
+      // The statement cannot be ended in any other way.
       .catch(() => connection.destroy());
   }
 

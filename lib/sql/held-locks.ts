@@ -26,7 +26,7 @@ export class HeldLocks {
     return this.noteAgain(holding, leaseTime, reserve);
   }
 
-  /** False: this owner does not hold it. */
+  /** Returns false if this owner does not hold the lock. */
   async release(key: string, type: HeldType, owner: string): Promise<boolean> {
     const { failures, notes, pool, server } = this.tools;
     const holding = this.holdings.find(key, type, owner);
@@ -35,15 +35,15 @@ export class HeldLocks {
     const isLast = this.holdings.remove(holding);
     // All locks of a session become free together.
     if (!isLast) return true;
-    // A note that remains does not fail the release.
+    // The release succeeds even if the record of the holder remains.
     const withdrawn = notes.withdraw(session.given).then(
       () => true,
       () => false,
     );
     try {
       const isReleased = await server.locks.release(session.connection, session.taken);
-      // A session that is still noted as the holder must end. Otherwise its next lock would be shown under this name,
-      // and a forced release of this lock would end the next one.
+      // A session that is still recorded as the holder must end. Otherwise its next lock would be shown under this
+      // name, and a forced release of this lock would end the next one.
       const returned = withdrawn.then((isWithdrawn) => {
         if (isWithdrawn && isReleased) pool.give(session.connection);
         else pool.drop(session.connection);
@@ -79,7 +79,7 @@ export class HeldLocks {
     return this.holdings.find(key) === holding ? { acquired: true, ...tokens } : undefined;
   }
 
-  /** False: the lock is lost. */
+  /** Returns false if the lock is lost. */
   private async setLease({ key, owner, session }: Holding, leaseTime: number): Promise<boolean> {
     const { control, failures, pool, server } = this.tools;
     const { connection } = session;

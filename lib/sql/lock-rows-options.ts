@@ -13,9 +13,9 @@ export interface LockRowsOptions {
   /** `'share'`: several transactions can share the lock, but not with an exclusive one. Default `'exclusive'`. */
   readonly mode?: 'exclusive' | 'share';
   /**
-   * How long to wait for each row. 0: try once. Default: as long as the database waits (PostgreSQL: `lock_timeout`, for
-   * ever unless set; MySQL and MariaDB: `innodb_lock_wait_timeout`, 50 s unless set). For MySQL and MariaDB, it is
-   * rounded up to whole seconds.
+   * How long to wait for each row. With 0, it is tried once. Default: as long as the database waits (PostgreSQL:
+   * `lock_timeout`, for ever unless set; MySQL and MariaDB: `innodb_lock_wait_timeout`, 50 s unless set). For MySQL and
+   * MariaDB, it is rounded up to whole seconds.
    */
   readonly waitTime?: Duration;
   /**

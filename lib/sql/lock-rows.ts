@@ -27,7 +27,7 @@ const OPTION_NAMES = ['by', 'mode', 'waitTime', 'table', 'keyPrefix'];
  *
  * @param query runs one statement in your transaction, and returns its rows (or the result of `pg` or `mysql2`). It
  * receives the driver's placeholders
- * @throws LockBusyError when `waitTime` is over
+ * @throws LockBusyError when `waitTime` ends
  * @throws LockKeyError, LockConfigurationError for a bad name or option, when a row is missing (see
  * {@link makeLockRows}), or when `query` runs outside of a transaction (Oracle's MySQL does not report that)
  * @throws what `query` throws, such as the database's error of a deadlock

@@ -35,8 +35,8 @@ export interface RowLocksOptions {
    */
   readonly connections?: number;
   /**
-   * True: all clients that take these locks use the same node. Otherwise Galera clusters and multi-primary groups of
-   * MySQL are refused, because each of their nodes would grant the lock to a separate holder. Default false.
+   * Whether all clients that take these locks use the same node. If not, Galera clusters and multi-primary groups of
+   * MySQL are refused, because each of their nodes could grant the lock to a different holder. Default false.
    */
   readonly singlePrimary?: boolean;
 }

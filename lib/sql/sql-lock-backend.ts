@@ -180,7 +180,7 @@ export class SqlLockBackend implements LockBackend {
     return { ready: Promise.resolve(), close: this.holdings.listen(clientId, listener) };
   }
 
-  /** Leaves sessions that hold a lock open. The server ends them when their leases are over. */
+  /** Leaves sessions that hold a lock open. The server ends them when their leases end. */
   async close(): Promise<void> {
     if (this.closed) return;
     this.closed = true;

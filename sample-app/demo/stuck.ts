@@ -70,7 +70,7 @@ export async function stuckLock({ redis, replicas }: Shop, { seconds, all, print
     }
 
     const long = seconds > LONG_WAIT;
-    const line = await second.program.printed(/^.*A caller waits for the lock .*$/m, long ? PATIENCE : 0);
+    const line = await second.program.printed(/^.*A caller has waited for the lock .*$/m, long ? PATIENCE : 0);
     show(`the log of ${second.name}`, line?.[0] ?? (long ? undefined : `(a line comes after ${LONG_WAIT} s)`));
     show(`await locks.inspect('${name}')`, await inspectLock(redis.url, name), nothing);
     await cli(['inspect', name], nothing);

@@ -46,7 +46,7 @@ describe('the command line on a cluster that is not ok', () => {
       ),
     );
     expect(stdout).toMatch(/start that node, or fail over to a replica of it: CLUSTER FAILOVER TAKEOVER/);
-    expect(stdout).toMatch(/note +scripts +not known: CLUSTERDOWN.*\n +→ see the check of the cluster/);
+    expect(stdout).toMatch(/note +scripts +not known: CLUSTERDOWN.*\n +→ see the 'cluster' check/);
     expect(code).toBe(5);
     const document = JSON.parse((await runCli(['doctor', '--cluster', '--json'], asked.url)).stdout);
     expect(document.fit).toBe(false);

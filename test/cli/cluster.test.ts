@@ -31,7 +31,7 @@ describe('the command line on a cluster', () => {
 
   it('refuses a node without --cluster: its list would lack most of the locks', async () => {
     const { code, stdout, stderr } = await runCli(['ls'], cluster.servers[0].url);
-    expect(stderr).toMatch(/is a node of a cluster, and stores only some of the locks: add --cluster/);
+    expect(stderr).toMatch(/is a node of a cluster, and stores only some of the locks\. Add --cluster/);
     expect({ code, stdout }).toEqual({ code: 2, stdout: '' });
   });
 

@@ -119,7 +119,7 @@ describe('doctor', () => {
   it('says what to do about a port where no server listens', async () => {
     const { code, stdout, stderr } = await runCli(['doctor', '--json'], 'redis://127.0.0.1:1');
     expect(stderr).toBe(
-      'redis 127.0.0.1:1: connect ECONNREFUSED 127.0.0.1:1: nothing listens there; check host and port, and that Redis runs\n',
+      'redis 127.0.0.1:1: connect ECONNREFUSED 127.0.0.1:1: nothing is listening there. Check the host and port, and that Redis is running\n',
     );
     expect(JSON.parse(stdout)).toEqual({ error: { kind: 'unavailable', message: stderr.trim() } });
     expect(code).toBe(4);

@@ -29,14 +29,14 @@ describe('how the program ends', () => {
     ['release', 'order:42', '--yes', '--reason', 'dead'],
   ])('%s never ends with 0 before it has an answer', async (...args) => {
     const { code, stdout, stderr } = await runProgram(args, redis.url, { preload: './never-connects.mjs' });
-    expect(stderr).toMatch(/^The program ended before it had an answer/);
+    expect(stderr).toMatch(/^The program ended without an answer/);
     expect({ code, stdout }).toEqual({ code: 1, stdout: '' });
   });
 
   it('says so in a JSON document, too', async () => {
     const { code, stdout } = await runProgram(['ls', '--json'], redis.url, { preload: './never-connects.mjs' });
     expect(JSON.parse(stdout)).toEqual({
-      error: { kind: 'failure', message: expect.stringMatching(/^The program ended before it had an answer/) },
+      error: { kind: 'failure', message: expect.stringMatching(/^The program ended without an answer/) },
     });
     expect(code).toBe(1);
   });

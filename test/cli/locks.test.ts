@@ -44,7 +44,7 @@ describe('the command line', () => {
     await known(1, 1);
 
     const list = await runCli(['ls'], redis.url);
-    expect(list.stdout).toMatch(/^NAME +TYPE +HELD BY +IN +SINCE +LEASE LEFT +WAITING$/m);
+    expect(list.stdout).toMatch(/^NAME +TYPE +HELD BY +IN +HELD FOR +LEASE LEFT +WAITING$/m);
     expect(list.stdout).toMatch(
       new RegExp(`^order:42 +exclusive +shop-2 on .+, pid ${process.pid} +OrdersService.pay +\\d+ s +\\d+ s +1$`, 'm'),
     );
@@ -74,7 +74,7 @@ describe('the command line', () => {
       /^order:43 +exclusive +detached by shop-2 on .+, pid \d+ /m,
     );
     expect((await runCli(['inspect', 'order:43'], redis.url)).stdout).toMatch(
-      /held by +nobody: it was detached by shop-2 on .+, and waits to be adopted \(.+:t-[0-9a-f]{40}\); lease left: /,
+      /held by +nobody: the lock was detached by shop-2 on .+, and waits to be adopted \(.+:t-[0-9a-f]{40}\); lease left: /,
     );
     expect((await json('inspect', 'order:43')).owners).toMatchObject([{ detached: true, mine: false }]);
     await held.release();
@@ -158,7 +158,7 @@ describe('the command line', () => {
 
     for (const name of ['cad', 'mail', 'import']) {
       const { code, stderr } = await runCli(['release', name, '--yes', '--reason', 'stuck'], redis.url);
-      expect({ code, stderr }).toEqual({ code: 3, stderr: expect.stringContaining(`'${name}' is no lock but a `) });
+      expect({ code, stderr }).toEqual({ code: 3, stderr: expect.stringContaining(`'${name}' is not a lock but a `) });
       expect(stderr).not.toContain('delete');
     }
     expect(await shop.getPermitExpirableSemaphore('cad').acquiredPermits()).toBe(1);
@@ -217,7 +217,7 @@ describe('the command line', () => {
       const lease = await shop.acquire('order:42');
       const { code, stdout, stderr } = await runCli(['release', 'order:42', ...options], redis.url);
       expect(stdout).toContain(lease.owner);
-      expect(stderr).toMatch(/^Nothing was released: add --yes --reason TEXT/);
+      expect(stderr).toMatch(/^Nothing was released\. .*add --yes --reason TEXT/);
       expect(code).toBe(2);
       expect(await json('release', 'order:42', ...options)).toMatchObject({
         released: false,
@@ -297,8 +297,14 @@ describe('the command line', () => {
   });
 
   it.each([
-    { url: () => 'redis://127.0.0.1:1', says: /ECONNREFUSED 127.0.0.1:1: nothing listens there; check host and port/ },
-    { url: () => redis.url.replace('//', '//nobody:a-password@'), says: /WRONGPASS .* check user and password/ },
+    {
+      url: () => 'redis://127.0.0.1:1',
+      says: /ECONNREFUSED 127.0.0.1:1: nothing is listening there\. Check the host and port/,
+    },
+    {
+      url: () => redis.url.replace('//', '//nobody:a-password@'),
+      says: /WRONGPASS .* check the user and the password/,
+    },
     { url: () => redis.url.replace('127.0.0.1', 'no-such-host.invalid'), says: /the host name cannot be resolved/ },
   ])('ends with 4 if Redis cannot be used: $says', async ({ url, says }) => {
     const { code, stdout, stderr } = await runCli(['ls'], url());

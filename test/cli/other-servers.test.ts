@@ -64,7 +64,7 @@ describe('a server that needs other settings', () => {
       what: 'a password',
       args: ['--requirepass', 'x'],
       scheme: 'redis',
-      says: /NOAUTH.*it requires a password: redis:\/\/user:/,
+      says: /NOAUTH.*Redis requires a password: redis:\/\/user:/,
     },
     { what: 'no TLS', args: [], scheme: 'rediss', says: /or the server does not use TLS: redis:\/\// },
   ])('$what: the error says so', async ({ args, scheme, says }) => {
@@ -137,7 +137,9 @@ describe('a replica', () => {
     await until(() => replica.client().exists('lock:order:42'));
     await replica.client().config('SET', 'replica-read-only', 'no');
     const { code, stdout, stderr } = await runCli(['release', 'order:42', '--yes', '--reason', 'dead'], replica.url);
-    expect(stderr).toContain(`is a replica. Nothing was released: use its master, 127.0.0.1:${master.port}`);
+    expect(stderr).toContain(
+      `is a replica. Nothing was released. Run the command on its master, 127.0.0.1:${master.port}`,
+    );
     expect({ code, stdout }).toEqual({ code: 2, stdout: '' });
     expect(await replica.client().exists('lock:order:42')).toBe(1);
     await lease.release();
@@ -146,7 +148,9 @@ describe('a replica', () => {
   it('says so if it has lost its master', async () => {
     await replica.client().replicaof('127.0.0.1', 1);
     const { stderr } = await runCli(['ls'], replica.url);
-    expect(stderr).toMatch(/is a replica of 127\.0\.0\.1:1, and has no connection to it: its data may be old\n$/);
+    expect(stderr).toMatch(
+      /is a replica of 127\.0\.0\.1:1, and is not connected to it, so this data may be out of date\n$/,
+    );
   });
 });
 
@@ -178,7 +182,7 @@ describe('a Sentinel', () => {
       const master = await sentinel.master();
       const { code, stdout, stderr } = await runCli(args, sentinel.sentinels[0].url);
       expect(stderr).toContain(
-        `is a Sentinel, and has no locks: give the URL of the master that it watches: 127.0.0.1:${master.port} ('mymaster')`,
+        `is a Sentinel, which has no locks. Give the URL of the master that it watches: 127.0.0.1:${master.port} ('mymaster')`,
       );
       expect({ code, stdout }).toEqual({ code: 2, stdout: '' });
     },

@@ -341,7 +341,7 @@ describe('a release by force', () => {
       { reason, owners: ['other:1'] },
       undefined,
       409,
-      /held by somebody else by now/,
+      /is now held by somebody else/,
     ],
   ])('is refused %s: nothing is released', async (_what, body, headers, status, why) => {
     await open({ dashboard: { readOnly: false } });

@@ -226,7 +226,7 @@ describe('a wait of more than 30 s', () => {
     expect(logger.warnings).toEqual([]);
     await runtime.advance(2_000);
     expect(logger.warnings).toEqual([
-      expect.stringMatching(/^A caller waits for the lock 'order' for over 30 s; held by /),
+      expect.stringMatching(/^A caller has waited for the lock 'order' for over 30 s; held by /),
     ]);
     expect(logger.warnings[0]).toContain(holder.owner);
     await runtime.advance(300_000);
@@ -304,7 +304,9 @@ describe('a wait of more than 30 s', () => {
     await runtime.advance(34_000);
     expect(logger.warnings).toEqual([]);
     await runtime.advance(2_000);
-    expect(logger.warnings).toEqual([expect.stringContaining(`A caller waits for the lock 'order' for over 30 s`)]);
+    expect(logger.warnings).toEqual([
+      expect.stringContaining(`A caller has waited for the lock 'order' for over 30 s`),
+    ]);
     await next.release();
     await (await runtime.until(second)).release();
   });

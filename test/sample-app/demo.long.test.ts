@@ -51,7 +51,7 @@ describe('the demo of two processes', () => {
     const holder = /shop-1 on \S+, pid \d+/;
     expect(under('await locks.inspect')).toMatch(/application: 'shop-1'.*method: 'OrdersService\.order'.*waiting: 1/s);
     expect(under('npx nestjs-redis-lock inspect')).toMatch(
-      new RegExp(`held by +${holder.source}, in OrdersService\\.order, since .*waiting +1`, 's'),
+      new RegExp(`held by +${holder.source}, in OrdersService\\.order, for .*waiting +1`, 's'),
     );
     expect(under('npx nestjs-redis-lock ls')).toMatch(
       new RegExp(`sku:lamp-\\w+ +exclusive +${holder.source} +OrdersService\\.order `),

@@ -120,7 +120,7 @@ describe.each(ALL_SQL_LOCKS)('a database that cannot keep locks, %s on %s', (whi
     await locks.close();
     await pool.end();
     expect(() => SQL_LOCKS[which]({ pool: pool as never, connections: 4 })).toThrow(
-      /has at most 4 connections, and 5 are needed/,
+      /has at most 4 connections, but 5 are needed/,
     );
   });
 });
@@ -165,15 +165,15 @@ describe.each(['rowLocks', 'advisoryLocks'] as const)('options of %s', (which) =
   it.each([
     [undefined, /give options/],
     [{}, /give one of url and pool/],
-    [{ url: `redis://:${PASSWORD}@localhost` }, /url begins with 'redis:'/],
+    [{ url: `redis://:${PASSWORD}@localhost` }, /url must not begin with 'redis:'/],
     [{ url: `postgres//${PASSWORD}` }, /url is not a URL/],
-    [{ url: `postgres://app:${PASSWORD}@db` }, /names no database/],
+    [{ url: `postgres://app:${PASSWORD}@db` }, /does not contain a database name/],
     [{ url: 'postgres://db/x', table: 'a;b' }, /table must be a name/],
     [{ url: 'postgres://db/x', connections: 0 }, /connections is 0/],
     [{ url: 'postgres://db/x', conections: 1 }, /no option 'conections'/],
     [{ url: 'mysql://db/x?sslmode=strict' }, /sslmode that is not known/],
     [{ url: 'mysql://db/x', singlePrimary: 'yes' }, /singlePrimary must be true or false/],
-    [{ pool: {} }, /pool must be a pool of pg or of mysql2/],
+    [{ pool: {} }, /pool must be a pg or mysql2 pool/],
   ])('refuses %j', (options, message) => {
     const make = () => SQL_LOCKS[which](options as never);
     expect(make).toThrow(LockConfigurationError);
@@ -191,7 +191,7 @@ describe.each(['rowLocks', 'advisoryLocks'] as const)('options of %s', (which) =
 
   it('refuses servers that are too old', () => {
     expect(() => checkPostgresVersion(90_524, new PostgresRowLocks('t').oldest, 'row locks')).toThrow(
-      /need PostgreSQL 9.6 or later, and this server is PostgreSQL 9.5/,
+      /need PostgreSQL 9.6 or later, but this server is PostgreSQL 9.5/,
     );
     expect(() => checkMysqlVersion('10.5.23-MariaDB-log', 'row locks')).toThrow(
       /MariaDB 10.6.*this server is MariaDB 10.5.23/,

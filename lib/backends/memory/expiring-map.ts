@@ -10,8 +10,8 @@ export function latestOf(deadlines: readonly (readonly [key: string, deadline: n
 }
 
 /**
- * A map whose entries expire. Expired entries are removed when they are looked up. Each new entry also sweeps a few old
- * ones, so that the map stays within a small multiple of its live entries, without a timer. Entries keep the order in
+ * A map whose entries expire. Expired entries are removed when they are looked up. Adding an entry also checks a few
+ * old ones. This limits the map to a small multiple of its live entries, and needs no timer. Entries keep the order in
  * which their keys were added.
  */
 export class ExpiringMap<V> {

@@ -1,27 +1,27 @@
 import type { StoredResult } from '../flight-backend.js';
 import { ExpiringMap, isPast } from './expiring-map.js';
 
-/** How long the note that a result was forgotten is kept after the run has ended, in milliseconds. */
+/** For how many milliseconds after a run has ended its record of a forgotten result is kept. */
 const LONGER = 10_000;
 
 /**
- * A note that results were forgotten since the run began, for the first and for the last time. Both times are readings.
+ * Records when results were forgotten since the run began: the first and the last time. Both times are readings.
  */
 interface Forgotten {
   readonly first: number;
   readonly last: number;
-  /** How long the note is kept if nobody holds the lock. */
+  /** Until when the record is kept if nobody holds the lock. */
   until: number;
 }
 
-/** The results of single flights, by the keys of their locks, and the notes beside them. */
+/** The results of single flights by the keys of their locks, and the records of forgotten results. */
 export class FlightStore {
   readonly results = new ExpiringMap<{ readonly result: StoredResult; readonly until: number }>(
     ({ until }, now) => until <= now,
   );
   /** The latest time at which somebody may still wait for a result. */
   readonly wanted = new ExpiringMap(isPast);
-  /** A note lasts while the lock is held, and a little longer. */
+  /** A record is kept while the lock is held, and a little longer. */
   private readonly forgotten: ExpiringMap<Forgotten>;
 
   /** @param isHeld whether somebody holds the lock */
@@ -42,7 +42,10 @@ export class FlightStore {
     this.forgotten.delete(key);
   }
 
-  /** When results were first forgotten since this token of a run; undefined: they were not. As in release-flight-5.lua. */
+  /**
+   * When results were first forgotten since this token of a run; undefined if they were not. The same as in
+   * release-flight-5.lua.
+   */
   forgottenSince(key: string, token: number, now: number): number | undefined {
     const note = this.forgotten.get(key, now);
     return note === undefined || note.last <= token ? undefined : Math.max(note.first, token);

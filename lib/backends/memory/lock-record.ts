@@ -3,7 +3,7 @@ import { ExpiringMap, isPast, latestOf } from './expiring-map.js';
 
 /** The owners of one lock. All methods ignore owners whose lease has ended. Times are on the store's clock. */
 export interface LockRecord {
-  /** Nobody holds the lock any more. */
+  /** Whether nobody holds the lock any more. */
   isEmpty(now: number): boolean;
   /** Whether this owner holds the lock as this type. */
   isHeldBy(owner: string, type: HeldType, now: number): boolean;

@@ -125,7 +125,7 @@ export class MemoryBackend implements LockBackend {
     if (isFree) this.store.locks.delete(key);
     // When one of several readers releases, no waiter can enter. When a writer keeps its read lock, readers can.
     const published = !quietly && (isFree || type === 'write');
-    // But the lock may now expire earlier, and waiters would sleep until its former end.
+    // The lock may now expire earlier. Without a message, waiters would sleep until its former end.
     if (type === 'read' && !quietly && !isFree && record.lastToExpire(now)[1] < end) this.messages.wake(key, type, now);
     return { released: true, listeners: published ? this.messages.wake(key, type, now) : 0, published, resent: false };
   }
@@ -243,8 +243,8 @@ export class MemoryBackend implements LockBackend {
   }
 
   /**
-   * Ends its subscriptions and rejects calls from now on. Locks stay until another backend releases them or their
-   * leases end.
+   * Ends the subscriptions of this backend, and rejects later calls. Locks stay until another backend releases them or
+   * their leases end.
    */
   async close(): Promise<void> {
     this.closed = true;

@@ -63,8 +63,8 @@ export class MemoryStore {
   readonly clientChannels = new Channels<Removal>();
 
   /**
-   * @param clock the clock that leases are measured by. Default: each backend's own runtime, which is right as long as
-   * all use one clock.
+   * @param clock the clock used to measure leases. Default: the runtime of each backend. This is correct only if all of
+   * them use the same clock.
    */
   constructor(readonly clock?: StoreClock) {}
 }
@@ -72,8 +72,7 @@ export class MemoryStore {
 const PROCESS_STORE = Symbol.for('nestjs-redis-lock.memory-store.5');
 
 /**
- * The store of this process. Copies of this library that were loaded by `import` and by `require` share
- * it.
+ * The store of this process. Copies of this library that were loaded by `import` and by `require` share it.
  */
 export function processStore(): MemoryStore {
   const global = globalThis as { [PROCESS_STORE]?: MemoryStore };

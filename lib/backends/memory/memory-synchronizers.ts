@@ -100,7 +100,7 @@ export class MemorySynchronizers implements SynchronizerBackend {
       this.setUp(key, 'permit-expirable-semaphore', initial);
       return this.countServed(key, sizes) || this.servedNobody(key, 'permit-expirable-semaphore');
     });
-    // A repetition takes nothing more. Groups that still have their permits get a fresh lease.
+    // A repeated request takes no further permits. Groups that still have their permits get a fresh lease.
     const lost = groups.findIndex(([id]) => !this.store.leasesOf(key).has(id));
     const served = repeated && lost >= 0 ? lost : taken;
     for (const id of groups.slice(0, served).flat()) {
@@ -205,7 +205,7 @@ export class MemorySynchronizers implements SynchronizerBackend {
     return this.store.requests.once(key, request, this.checkedNow(key), unchanged, execute);
   }
 
-  /** Creates a semaphore that does not exist. False: it already exists, or `permits` is undefined. */
+  /** Creates a missing semaphore. Returns false if it already exists, or if `permits` is undefined. */
   private setUp(key: string, type: SemaphoreType, permits: number | undefined): boolean {
     if (permits === undefined || this.store.counters.has(key)) return false;
     this.store.notes.set(key, { type, total: permits });
@@ -250,7 +250,7 @@ export class MemorySynchronizers implements SynchronizerBackend {
     return true;
   }
 
-  /** The time, once it is certain that the key is not a lock. */
+  /** Returns the time, after checking that the key is not a lock. */
   private checkedNow(key: string): number {
     const now = this.now();
     if (this.memory.locks.get(key, now) !== undefined) {

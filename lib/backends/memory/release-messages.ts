@@ -30,12 +30,12 @@ export class ReleaseMessages {
     return this.publish(channelOf(key, type, clientOf(owner)), { kind: 'message', owner });
   }
 
-  /** As {@link wake}, if nobody holds the lock. */
+  /** Like {@link wake}, if nobody holds the lock. */
   wakeIfFree(key: string, type: HeldType, now: number): void {
     if (this.store.locks.get(key, now) === undefined) this.wake(key, type, now);
   }
 
-  /** Wakes readers, if they no longer have to let a writer go first. */
+  /** Wakes readers if no writer has to go before them any more. */
   wakeReaders(key: string, now: number): void {
     const { locks, waitingWriters } = this.store;
     if (waitingWriters.get(key, now) !== undefined || locks.get(key, now)?.state(now).mode === 'write') return;

@@ -34,7 +34,7 @@ export class SynchronizerStore {
     this.leases.set(key, ids.set(id, deadline));
   }
 
-  /** Makes a held permit available. False: it was not held. */
+  /** Makes a held permit available. Returns false if it was not held. */
   release(key: string, id: string): boolean {
     const ids = this.leases.get(key);
     if (!ids?.delete(id)) return false;

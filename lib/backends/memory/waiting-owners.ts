@@ -30,14 +30,14 @@ export class WaitingOwners {
     if (!this.refresh(owner, deadline, now)) this.deadlines.set(owner, deadline, now);
   }
 
-  /** False: this owner does not wait any more. */
+  /** Returns false if this owner no longer waits. */
   refresh(owner: string, deadline: number, now: number): boolean {
     if (this.deadlines.get(owner, now) === undefined) return false;
     this.deadlines.set(owner, deadline, now);
     return true;
   }
 
-  /** False: this owner did not wait. */
+  /** Returns false if this owner did not wait. */
   remove(owner: string): boolean {
     return this.deadlines.delete(owner);
   }
@@ -57,13 +57,13 @@ export function addWaiter(store: MemoryStore, request: AcquireRequest, now: numb
   else present.addOrRefresh(request.owner, deadline, now);
 }
 
-/** False: this waiter was no longer registered. */
+/** Returns false if this waiter was no longer registered. */
 export function refreshWaiter(store: MemoryStore, waiter: OwnerRef, deadline: number, now: number): boolean {
   const { key, type, owner } = waiter;
   return waitersOf(store, type)?.get(key, now)?.refresh(owner, deadline, now) ?? false;
 }
 
-/** False: it was not registered. */
+/** Returns false if the waiter was not registered. */
 export function removeWaiter(store: MemoryStore, waiter: OwnerRef, now: number): boolean {
   const waiters = waitersOf(store, waiter.type);
   const present = waiters?.get(waiter.key, now);

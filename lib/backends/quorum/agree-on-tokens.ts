@@ -12,7 +12,7 @@ interface Raise {
  * Raises the nodes that granted the locks to the highest tokens among them.
  *
  * @param grants by the index of the node
- * @throws BackendError when no majority was raised
+ * @throws BackendError when the counters could not be raised on a majority
  */
 export async function agreeOnTokens(
   nodes: QuorumNodes,
@@ -37,7 +37,8 @@ export async function agreeOnTokens(
 }
 
 /**
- * What to raise on a node so that its next tokens are above `lastTokens`. Locks that are not fenced share one clock.
+ * Which token counters to raise on a node so that its next tokens are above `lastTokens`. Locks that are not fenced
+ * share one clock.
  */
 function neededRaises(owners: readonly OwnerRef[], grant: Grant, lastTokens: readonly number[]): Raise[] {
   const raises: Raise[] = [];
@@ -56,6 +57,6 @@ export interface Grant {
   readonly granted: true;
   /** One for each lock. */
   readonly tokens: readonly number[];
-  /** How many more tokens belong to each of them. */
+  /** How many more tokens are reserved after each of them. */
   readonly reserved: number;
 }

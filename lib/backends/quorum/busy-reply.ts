@@ -10,7 +10,7 @@ const LONGEST_PAUSE = 50;
 /**
  * The reply to a caller that got no majority. If another owner has a majority, the next attempt makes sense when that
  * owner's lease ends, or at a message. If no owner has a majority, it makes sense after a short random pause, so that
- * contenders do not retry in step.
+ * competing callers do not retry at the same moment.
  *
  * @param keys the locks of the attempt
  * @param took how long the attempt took, in milliseconds

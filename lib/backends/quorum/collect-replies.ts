@@ -59,7 +59,7 @@ export function majorityOf(nodes: number): number {
   return Math.floor(nodes / 2) + 1;
 }
 
-/** The error when no majority agreed. It is permanent only if a majority failed permanently. */
+/** The error for an attempt without a majority. It is permanent only if a majority failed permanently. */
 export function noMajorityError({ errors, replies }: NodeReplies<unknown>, nodes: number): BackendError {
   const failures = [...errors.values()];
   const permanent = failures.filter(({ kind }) => kind !== 'unavailable');

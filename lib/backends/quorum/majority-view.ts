@@ -5,8 +5,8 @@ import { majorityOf } from './collect-replies.js';
 const SAME_TIME = 100;
 
 /**
- * The state of a lock as a majority sees it. Owners that only a minority knows belong to attempts, or are remains of
- * attempts.
+ * The state of a lock as a majority sees it. Owners that only a minority knows belong to attempts that are under way or
+ * have failed.
  */
 export function majorityView(states: readonly LockState[], nodes: number): LockState {
   const majority = majorityOf(nodes);

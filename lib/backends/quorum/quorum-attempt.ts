@@ -36,18 +36,19 @@ export interface AttemptBusy {
   readonly busyNodes: readonly NodeBusy[];
   /** The owner that a majority named. */
   readonly holder: string | undefined;
-  /** How many nodes granted it. */
+  /** How many nodes granted the attempt. */
   readonly free: number;
-  /** Whether nodes that have granted it, or may have, are being asked to release it. */
+  /** Whether nodes that have granted the attempt, or may have granted it, are being asked to release the locks. */
   readonly spent: boolean;
 }
 
 export type Outcome = Grant | AttemptBusy;
 
 /**
- * Asks all nodes at once for locks. A majority of grants is a success. Its token is the largest one that the majority
- * gave. The other nodes of the majority are raised to it first, so that every later majority includes a node that knows
- * it. Without a majority, everything is revoked, including what a slow node grants later.
+ * Asks all nodes at once for locks. If a majority grants them, the attempt succeeds. The grant gets the largest token
+ * from that majority. First, the token counters of its other nodes are raised to this value, so that every later
+ * majority includes a node that knows the token. Without a majority, everything is revoked, including what a slow node
+ * grants later.
  *
  * @throws BackendError when too few nodes answered
  * @see https://redis.io/docs/latest/develop/use/patterns/distributed-locks/ (the Redlock algorithm)
@@ -69,7 +70,7 @@ export async function attempt(nodes: QuorumNodes, request: Attempt): Promise<Out
     cleanUp(nodes, collected, request);
     return grant;
   } catch (error) {
-    // Other callers may have found one of these owners as the holder, and wait for its message.
+    // Other callers may have seen one of these owners as the holder, and may be waiting for its release message.
     revokeAll(nodes, calls, collected, request, 'publish');
     throw error;
   }

@@ -47,9 +47,9 @@ const RELEASE_RETRY_TIME = 30_000;
 const NOT_THERE: NodeBusy = { granted: false, index: 0, remaining: -1, holder: undefined };
 
 /**
- * Redlock: an owner holds a lock if it holds it on a majority of independent nodes, so the lock outlives the loss of
- * the others. While a majority agrees, a node that is down or slow delays no acquisition, renewal or release. Without a
- * majority, callers wait until that node's time-out.
+ * Redlock: an owner holds a lock if it holds it on a majority of independent nodes, so the lock survives the loss of
+ * the other nodes. While a majority agrees, a node that is down or slow does not delay acquisitions, renewals or
+ * releases. Without a majority, callers wait for the node's time-out.
  *
  * Each holder's token is larger than those of all holders before it. Readers that enter at the same moment may have the
  * same token, because two majorities can have the same largest one.
@@ -64,7 +64,7 @@ export class QuorumBackend implements LockBackend {
   readonly description: string;
   readonly adoptRefusal =
     'several servers cannot transfer a lock in one step, so a ticket might work on only some of them';
-  /** Nodes that count permits independently do not agree on a number. */
+  /** Undefined, because nodes that count permits independently would not agree on a number. */
   readonly synchronizers = undefined;
   readonly confirmsReleases = QUORUM_CONFIRMS;
   /** No single node would know all waits, so deadlocks are detected only among the callers of this backend. */
@@ -92,7 +92,7 @@ export class QuorumBackend implements LockBackend {
     return this.nodes.connectionError;
   }
 
-  /** A majority answers. */
+  /** Resolves when a majority answers. */
   async ping(): Promise<BackendHealth> {
     const { replies } = await this.nodes.ping();
     const known = [...replies.values()].flatMap(({ listening }) => listening ?? []);

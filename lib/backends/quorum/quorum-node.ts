@@ -9,7 +9,7 @@ const LONGEST_PAUSE = 2_000;
 
 /** A call to one node. */
 export interface NodeCall<T> {
-  /** The reply; rejects when there is none in time. */
+  /** The reply. Rejects if it does not arrive in time. */
   readonly inTime: Promise<T>;
   /** The reply, however late. */
   readonly settled: Promise<T>;
@@ -17,7 +17,7 @@ export interface NodeCall<T> {
 
 /** What is known about an acquisition on one node. */
 export interface PossibleGrant {
-  /** The node granted it, or may have. */
+  /** Whether the node granted it, or may have granted it. */
   readonly possible: boolean;
   /** The node may still grant it until this time on its clock. */
   readonly validUntil?: number;
@@ -56,8 +56,8 @@ export class QuorumNode {
   }
 
   /**
-   * As {@link send}, for owners that are about to hold the lock. Releases of these owners that still had to be repeated
-   * are cancelled.
+   * Like {@link send}, for owners that are about to hold the lock. Releases of these owners that still had to be
+   * repeated are cancelled.
    */
   acquire<T>(owners: readonly OwnerRef[], timeout: number, command: Command<T>): NodeCall<T> {
     for (const owner of owners) this.cancelRetry(idOf(owner));
@@ -65,8 +65,8 @@ export class QuorumNode {
   }
 
   /**
-   * As {@link acquire}, for an owner that should hold the lock here and does not, unless a newer command about it is
-   * under way.
+   * Like {@link acquire}, for an owner that should hold the lock on this node but does not. Does nothing if a newer
+   * command about the owner is under way.
    */
   restore<T>(owner: OwnerRef, timeout: number, command: Command<T>): void {
     if (this.pending.has(idOf(owner))) return;

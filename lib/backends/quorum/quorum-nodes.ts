@@ -53,9 +53,9 @@ export class QuorumNodes {
   }
 
   /**
-   * Waits until a majority satisfies `condition`, or a majority does not.
+   * Waits until a majority satisfies `condition`, or until a majority does not satisfy it.
    *
-   * @throws BackendError when the replies decide neither
+   * @throws BackendError when the replies show neither
    */
   decide<T>(calls: readonly NodeCall<T>[], condition: (reply: T) => boolean): Promise<NodeReplies<T>> {
     return this.watch.health.observe(this.decision(calls, condition), false);

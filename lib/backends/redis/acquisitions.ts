@@ -23,9 +23,9 @@ import { ofEachType } from './of-each-type.js';
 import { ReplicaCheck } from './replica-check.js';
 
 export interface AcquisitionOptions extends ConnectionContext {
-  /** An acquisition counts only if this many replicas have confirmed it. 0: replicas are not asked. */
+  /** An acquisition succeeds only if this many replicas have confirmed it. With 0, replicas are not asked. */
   readonly minReplicas: number;
-  /** Milliseconds to wait for them. */
+  /** How long to wait for the replicas, in milliseconds. */
   readonly replicaTimeout: number;
 }
 
@@ -46,7 +46,7 @@ export class Acquisitions {
   /** The call of each acquisition, if replicas have to confirm it. */
   private readonly calls = new WeakMap<object, ScriptCall>();
 
-  /** @param release releases locks that too few replicas have */
+  /** @param release releases locks that too few replicas have confirmed */
   constructor(
     private readonly shared: ScriptContext,
     options: AcquisitionOptions,
@@ -110,7 +110,7 @@ function replicated(
   release: (owner: OwnerRef) => Promise<ReleaseReply>,
 ): ScriptContext {
   const { runtime, commandTimeout, replicaTimeout } = options;
-  // While WAIT lasts, the silence of this connection does not mean that it is broken.
+  // While WAIT runs, this connection is silent although it is not broken.
   const connection = shared.connection.duplicate({ ...options, commandTimeout: commandTimeout + replicaTimeout });
   const single = new SingleCalls(connection, runtime, commandTimeout);
   return { ...shared, connection, single, replicaCheck: new ReplicaCheck({ ...options, connection, release }) };

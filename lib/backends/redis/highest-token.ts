@@ -6,7 +6,7 @@ import type { Acquired } from '../lock-backend.js';
  */
 export class HighestToken {
   private highest = 0;
-  /** The highest token as text; undefined: it has changed since it was last asked for. */
+  /** The highest token as text; undefined if the token has changed since it was last converted. */
   private text: string | undefined;
 
   /** The highest token, as the scripts take it. */

@@ -8,7 +8,7 @@ import { notLocked } from './inspect.js';
 /** Refuses a release without a reason before anything is sent. @throws CommandError */
 export function checkRelease({ verb, options: { yes, reason } }: CommandLine): void {
   if (verb !== 'release' || !yes || reason?.trim()) return;
-  throw usageError('Nothing was released: say why with --reason TEXT');
+  throw usageError('Nothing was released. Give the reason with --reason TEXT');
 }
 
 /** `release`: frees a lock by force. Without --yes, it only shows who holds it. */
@@ -30,7 +30,7 @@ export async function release(context: CommandContext): Promise<number> {
   output.change({ ...document, released: true, removed }, [
     ...inspectionLines(name, { ...before, owners }),
     `Released by force at ${new Date().toISOString()}: ${printable(options.reason as string)}`,
-    'The code that held it may still run: its signal is aborted, but nothing stops code that does not listen to it.',
+    'The code that held the lock may still be running. Its signal is aborted, but code that does not listen to the signal continues.',
   ]);
   return EXIT.ok;
 }
@@ -38,16 +38,16 @@ export async function release(context: CommandContext): Promise<number> {
 /** Why none of the shown holders has lost the lock. */
 async function nothingReleased({ locks, name, options }: CommandContext): Promise<CommandError> {
   if (!(await locks.isLocked(name))) return notLocked(name, options.prefix);
-  return new CommandError('failure', `'${name}' is held by somebody else by now; nothing was released`);
+  return new CommandError('failure', `'${name}' is now held by somebody else. Nothing was released`);
 }
 
 function notReleasable(name: string, type: string): CommandError {
-  const advice = type === 'permit-expirable-semaphore' ? ': the leases of its permits end without it' : '';
+  const advice = type === 'permit-expirable-semaphore' ? '. Its permits become available when their leases end' : '';
   return new CommandError(
     'notLocked',
-    `'${name}' is no lock but a ${type}, which cannot be released by force${advice}`,
+    `'${name}' is not a lock but a ${type}, which cannot be released by force${advice}`,
   );
 }
 
 const NOTHING_DONE =
-  'Nothing was released: add --yes --reason TEXT when the holder is dead or harmless, because its code may still run';
+  "Nothing was released. The holder's code may still be running. If the holder is dead or can do no harm, add --yes --reason TEXT";

@@ -3,10 +3,10 @@ import type { Server } from '../redis/server.js';
 
 /** The result of one check. */
 export interface Finding {
-  /** `note`: locks work, but there is something to know. `wrong`: a problem. */
+  /** `note`: locks work, but there is something that the user should know. `wrong`: there is a problem. */
   readonly status: 'ok' | 'note' | 'wrong';
   readonly message: string;
-  /** What to do, unless all is well. */
+  /** What to do. Undefined if the check succeeded. */
   readonly remedy?: string;
 }
 
@@ -50,6 +50,6 @@ export async function infoOf(master: Server, section: string): Promise<(field: s
 function unanswered(error: unknown): Finding {
   const message = messageOf(error);
   return /NOPERM/.test(message)
-    ? note(`not known: ${message}`, 'see the check of rights')
+    ? note(`not known: ${message}`, "see the 'rights' check")
     : wrong(`no answer: ${message}`, 'check this server, and the network to it');
 }

@@ -8,8 +8,8 @@ import { type Finding, note, ok, wrong } from './check.js';
 const PATIENCE = 2_000;
 
 /**
- * Whether a message from one connection reaches another one, because this wakes waiters. On a cluster, the library
- * prefers sharded messages.
+ * Checks whether a message from one connection reaches another one, because such messages wake waiters. On a cluster,
+ * the library prefers sharded messages.
  */
 export async function checkPubSub(master: Server): Promise<Finding> {
   let subscriber: Subscriber | undefined;
@@ -23,7 +23,7 @@ export async function checkPubSub(master: Server): Promise<Finding> {
     );
   } catch (error) {
     const message = messageOf(error);
-    if (errorCode(message) === 'NOPERM') return note(`not known: ${message}`, 'see the check of rights');
+    if (errorCode(message) === 'NOPERM') return note(`not known: ${message}`, "see the 'rights' check");
     return wrong(`no messages, so waiters only poll: ${message}`, 'use a server or a proxy that supports pub/sub');
   } finally {
     subscriber?.close();

@@ -68,7 +68,7 @@ async function missingKeys(master: Server, keyPrefix: string, ofLock: string): P
   return probes.flatMap(({ right }, n) => (denial(errors[n]) === 'key' ? right : []));
 }
 
-/** Sends the commands in one go. @returns the error of each command, or undefined if it succeeded */
+/** Sends the commands together. @returns the error of each command, or undefined if it succeeded */
 function errorsOf(master: Server, commands: readonly (readonly string[])[]): Promise<unknown[]> {
   return Promise.all(
     commands.map(([name, ...args]) =>
@@ -178,7 +178,7 @@ async function attempt(right: string, call: () => Promise<unknown>): Promise<str
 /**
  * The kind of right that the user lacks. Undefined if there is no error, or the error has another cause.
  *
- * @throws the error if it did not come from the server, because nothing is known then
+ * @throws the error if it did not come from the server, because it then says nothing about the user's rights
  */
 function denial(error: unknown): 'command' | 'key' | 'channel' | undefined {
   if (error === undefined || error === null) return undefined;

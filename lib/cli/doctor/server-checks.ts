@@ -47,7 +47,7 @@ export async function checkMemory(master: Server): Promise<Finding> {
   if (share < NEARLY_FULL) return ok("maxmemory-policy is 'noeviction'");
   return note(
     `${Math.round(share * 100)} % of maxmemory is used; when it is full, new locks are refused`,
-    'raise maxmemory, or find what fills it',
+    'raise maxmemory, or find out which keys take the memory',
   );
 }
 
@@ -65,8 +65,8 @@ const WITHOUT_KEY = "return 'fine'";
 export async function checkScripts(master: Server, key: string): Promise<Finding> {
   const otherKey = await failureOf(master.ask('eval', OTHER_KEY, '1', key));
   if (otherKey !== undefined) {
-    if (/NOPERM/.test(otherKey)) return note(`not known: ${otherKey}`, 'see the check of rights');
-    if (/CLUSTERDOWN/.test(otherKey)) return note(`not known: ${otherKey}`, 'see the check of the cluster');
+    if (/NOPERM/.test(otherKey)) return note(`not known: ${otherKey}`, "see the 'rights' check");
+    if (/CLUSTERDOWN/.test(otherKey)) return note(`not known: ${otherKey}`, "see the 'cluster' check");
     return wrong(
       `a script was refused: ${otherKey}`,
       'allow scripts, also with undeclared keys; on Dragonfly: --default_lua_flags=allow-undeclared-keys',
@@ -76,7 +76,7 @@ export async function checkScripts(master: Server, key: string): Promise<Finding
   if (withoutKey === undefined) return ok('scripts run, with and without keys');
   return note(
     `scripts run, but not without a key: ${withoutKey}`,
-    'nothing, because all scripts of locks have a key; other software may need it',
+    'do nothing, because all scripts of locks have a key. Other software may need scripts without keys',
   );
 }
 

@@ -14,7 +14,7 @@ import type { RedisPlace } from './redis-place.js';
 import { Server, TIMEOUT, within } from './server.js';
 
 const SLOTS = 16_384;
-/** Less than {@link TIMEOUT}, so that the error of the client, which names the reason, comes first. */
+/** Less than {@link TIMEOUT}, so that the client's own error, which gives the reason, comes first. */
 const CONNECT_TIMEOUT = TIMEOUT - 500;
 /** How long to wait for masters that are slower than the first one or down, and between two checks, in milliseconds. */
 const OTHER_MASTERS = 1_000;
@@ -44,7 +44,7 @@ interface Opened {
 export interface ReplicaOf {
   /** `host:port` */
   readonly master: string;
-  /** Whether the replica is connected to it. */
+  /** Whether the replica is connected to its master. */
   readonly isLinked: boolean;
 }
 
@@ -76,7 +76,7 @@ function refuseOtherKinds(info: string, { description, isCluster }: RedisPlace):
     const named = masters.map(([, name, address]) => `${address} ('${name}')`).join(', ');
     throw new CommandError(
       'usage',
-      `${description} is a Sentinel, and has no locks: give the URL of the master that it watches: ${named || 'there is none'}`,
+      `${description} is a Sentinel, which has no locks. Give the URL of the master that it watches: ${named || 'there is none'}`,
     );
   }
   const enabled = field(/^cluster_enabled:(\d)/m);
@@ -84,8 +84,8 @@ function refuseOtherKinds(info: string, { description, isCluster }: RedisPlace):
   throw new CommandError(
     'usage',
     isCluster
-      ? `${description} is not a node of a cluster: leave out --cluster`
-      : `${description} is a node of a cluster, and stores only some of the locks: add --cluster`,
+      ? `${description} is not a node of a cluster. Leave out --cluster`
+      : `${description} is a node of a cluster, and stores only some of the locks. Add --cluster`,
   );
 }
 

@@ -10,7 +10,7 @@ export interface RedisPlace {
 }
 
 /**
- * There is no default, because a wrong Redis would show an empty list, as if all were well.
+ * There is no default, because the wrong Redis would give an empty list, which looks as if nothing were locked.
  *
  * @throws CommandError
  */

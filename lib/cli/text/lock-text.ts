@@ -5,14 +5,14 @@ import { printable } from './printable.js';
 import { resultText } from './result-text.js';
 import { table } from './table.js';
 
-const TITLES = ['NAME', 'TYPE', 'HELD BY', 'IN', 'SINCE', 'LEASE LEFT', 'WAITING'];
+const TITLES = ['NAME', 'TYPE', 'HELD BY', 'IN', 'HELD FOR', 'LEASE LEFT', 'WAITING'];
 
 /** One line per lock. If it has several readers, the line shows the first one. */
 export function lockTable(locks: readonly ListedLock[]): string[] {
   return table(TITLES, locks.map(toRow));
 }
 
-/** For how long a lock has been held, if its holders have records. */
+/** For how many milliseconds a lock has been held; 0 if none of its holders has a record. */
 export function heldFor({ owners }: ListedLock): number {
   return owners.reduce((most, { client }) => Math.max(most, client?.heldFor ?? 0), 0);
 }
@@ -21,9 +21,9 @@ function toRow({ name, type, owners, remainingTime, waiting }: ListedLock): stri
   const [first, ...others] = owners;
   const more = others.length === 0 ? '' : ` and ${others.length} more`;
   const { method = '', group = '', heldFor } = first?.client ?? {};
-  const since = heldFor === undefined ? '?' : durationText(heldFor);
+  const duration = heldFor === undefined ? '?' : durationText(heldFor);
   const holder = first === undefined ? '?' : holderName(first);
-  return [name, type, holder + more, method || group || '?', since, leaseText(remainingTime), String(waiting)];
+  return [name, type, holder + more, method || group || '?', duration, leaseText(remainingTime), String(waiting)];
 }
 
 function holderName({ owner, client, redisson, detached }: InspectedOwner): string {
@@ -33,7 +33,7 @@ function holderName({ owner, client, redisson, detached }: InspectedOwner): stri
   return redisson ? `a Redisson client (${owner})` : owner;
 }
 
-/** `shop-2 on web-7, pid 4242, in OrdersService.pay, since 31 s (7242…:17)` */
+/** For example `shop-2 on web-7, pid 4242, in OrdersService.pay, for 31 s (7242…:17)`. */
 function holderText({ owner, client }: InspectedOwner): string {
   return printable(describeHolder(owner, client, withoutRecordBecause(owner)));
 }

@@ -6,7 +6,7 @@ import type { RecordContents } from './client-record-writer.js';
 
 /** How many holds, and how many waits, a record lists at most. */
 const MOST_LISTED = 20;
-/** How many waiters of a queue are searched at most for one whose arrival was noted. */
+/** How many waiters of a queue are searched at most for one whose arrival was recorded. */
 const MOST_SEARCHED = 1_000;
 
 /** The work of a service. */
@@ -18,8 +18,8 @@ interface Work {
 
 /**
  * Collects the holds and waits of a service. A waiter does not read the clock when it arrives, because that took a
- * tenth of a hand-off's time. Instead, each check notes the first and the last waiter of each queue: all waiters ahead
- * of a noted one arrived earlier.
+ * tenth of a hand-off's time. Instead, each check records the first and the last waiter of each queue. All waiters
+ * ahead of a recorded waiter arrived earlier than it.
  */
 export class ClientRecordContents {
   /** When waiters were first seen. */

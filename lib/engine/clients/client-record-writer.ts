@@ -35,14 +35,14 @@ interface PresenceSettings {
   readonly backend: LockBackend;
   readonly runtime: Runtime;
   readonly clientId: string;
-  /** Undefined: the service stays anonymous. */
+  /** Undefined if the service writes no record. */
   readonly identity?: ClientIdentity | undefined;
 }
 
 /**
- * Keeps this client's record in the backend, which shows other processes who holds and who waits. The record is created
- * once the service has held or waited for something for a moment, so that short work costs nothing. It is refreshed
- * until the service closes.
+ * Keeps this client's record in the backend, which shows other processes what this client holds and waits for. The
+ * record is created once the service has held or waited for something for a moment, so that short work costs nothing.
+ * It is refreshed until the service closes.
  */
 export class ClientRecordWriter {
   private readonly heartbeat: ReschedulableTimer;

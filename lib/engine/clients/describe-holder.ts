@@ -14,11 +14,11 @@ export interface HolderClient {
   readonly group: string;
   /** `Class.method` of a decorated method; `''`: not known. */
   readonly method: string;
-  /** How many milliseconds the process has held the lock; undefined: its record does not mention this lock. */
+  /** How many milliseconds the process has held the lock; undefined if its record does not mention this lock. */
   readonly heldFor?: number;
 }
 
-/** What a client's record says about one of the client's owners. */
+/** What a client's record says about one of that client's owners. */
 export function holderIn(record: ClientRecord, owner: string): HolderClient {
   const { clientId, application, host, pid, version, holds } = record;
   const { group = '', method = '', heldFor } = holds.find((hold) => hold.owner === owner) ?? {};
@@ -27,23 +27,24 @@ export function holderIn(record: ClientRecord, owner: string): HolderClient {
 }
 
 /**
- * How logs name the owner of a lock: `shop-2 on web-7, pid 4242, in OrdersService.pay, since 31 s (7242…:17)`.
+ * How logs describe the owner of a lock, for example `shop-2 on web-7, pid 4242, in OrdersService.pay, for 31 s
+ * (7242…:17)`.
  *
- * @param missing why the client is unknown, if the reason is known
+ * @param missing why the client is unknown, if this is known
  */
 export function describeHolder(owner: string | undefined, client: HolderClient | undefined, missing?: string): string {
   if (owner === undefined) return 'an unknown owner';
   const who = client === undefined ? missing : describeClient(client);
   if (isTicketOwner(owner))
-    return `nobody: it was detached${who === undefined ? '' : ` by ${who}`}, and waits to be adopted (${owner})`;
+    return `nobody: the lock was detached${who === undefined ? '' : ` by ${who}`}, and waits to be adopted (${owner})`;
   return who === undefined ? owner : `${who} (${owner})`;
 }
 
-/** `shop-2 on web-7, pid 4242, in OrdersService.pay, since 31 s` */
+/** For example `shop-2 on web-7, pid 4242, in OrdersService.pay, for 31 s`. */
 export function describeClient({ application, host, pid, group, method, heldFor }: HolderClient): string {
   const where = method || group;
-  const since = heldFor === undefined ? '' : `, since ${inWords(heldFor)}`;
-  return `${application} on ${host}, pid ${pid}${where && `, in ${where}`}${since}`;
+  const duration = heldFor === undefined ? '' : `, for ${inWords(heldFor)}`;
+  return `${application} on ${host}, pid ${pid}${where && `, in ${where}`}${duration}`;
 }
 
 function inWords(time: number): string {
@@ -60,7 +61,7 @@ export function withoutRecord(owner: string): string {
   return isRedisson(owner) ? REDISSON : OURS;
 }
 
-/** As {@link withoutRecord}, with the reason, for logs. */
+/** Like {@link withoutRecord}, but with the reason, for logs. */
 export function withoutRecordBecause(owner: string): string {
   return isRedisson(owner)
     ? REDISSON

@@ -26,7 +26,7 @@ interface KnownRecord {
   readonly at: number;
 }
 
-/** Finds out who holds the locks that callers wait for. Only log lines wait for its answers. */
+/** Finds out who holds the locks that callers wait for. Only log lines are delayed until its answers arrive. */
 export class HolderLookup {
   private readonly records = new Map<string, KnownRecord>();
   private readonly expected = new Set<string>();
@@ -49,14 +49,14 @@ export class HolderLookup {
     this.expected.add(owner);
   }
 
-  /** The client of an owner, if it was found out already. */
+  /** The client of an owner, if it is already known. */
   known(owner: string | undefined): HolderClient | undefined {
     const known = owner === undefined ? undefined : this.records.get(clientOf(owner));
     if (owner === undefined || known?.record === undefined) return undefined;
     return holderIn(agedRecord(known.record, this.settings.runtime.monotonic() - known.at), owner);
   }
 
-  /** How errors name an owner without a record; undefined: it has one, or its record was not read yet. */
+  /** How errors describe an owner without a record; undefined if it has a record, or if its record was not read yet. */
   unrecorded(owner: string | undefined): string | undefined {
     if (owner === undefined || this.settings.backend.directory === undefined) return undefined;
     const known = this.records.get(clientOf(owner));
@@ -71,8 +71,8 @@ export class HolderLookup {
   }
 
   /**
-   * Finds out how logs name an owner. Asks the backend only when the holder is not known already, and the backend has a
-   * directory.
+   * Finds out how logs describe an owner. Asks the backend only when the holder is not known already, and the backend
+   * has a directory.
    *
    * @param client the known details of the holder
    */

@@ -11,7 +11,7 @@ const LIFETIME = 10_000;
 const QUICK = 20;
 const MOST_TRIES = 3;
 
-/** Gives waits a date by the backend's time, which all processes share. */
+/** Dates waits by the backend's time, which is the same for all processes. */
 export class BackendTime {
   /** How far the backend's time is ahead of the monotonic clock, in milliseconds. */
   private offset = 0;

@@ -49,7 +49,7 @@ function others(cycle: readonly FoundWait[]): readonly FoundWait[] {
   return cycle.slice(0, -1);
 }
 
-/** Whether each wait is behind the next one, and the last one behind the first. */
+/** Whether each wait waits for the owner of the next one, and the last for the owner of the first. */
 function isCycle(waits: readonly FoundWait[]): boolean {
   return waits.every(({ record }, i) => record.holders.includes(waits[(i + 1) % waits.length].holder));
 }

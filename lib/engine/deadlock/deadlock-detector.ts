@@ -23,7 +23,7 @@ const HEARTBEAT = 250;
 const OLD = 3_000;
 /** How many waits take part at most, the oldest first. Each costs a command or two per heartbeat. */
 const MOST_WAITS = 500;
-/** The most holders of one lock that are written to the journal. */
+/** The maximum number of holders of one lock that are written to the journal. */
 const MOST_HOLDERS = 100;
 /** After this many heartbeats in a row without a usable answer, the log warns that deadlocks cannot be detected. */
 const MOST_FAILURES = 4;
@@ -31,12 +31,12 @@ const MOST_FAILURES = 4;
 const FIRST_SWEEP = 64;
 
 /**
- * Finds deadlocks: callers, in any processes, that hold locks and wait for each other in a circle. A caller that runs
+ * Finds deadlocks: callers, in any processes, that hold locks and wait for each other in a cycle. A caller that runs
  * in a lock scope and has waited for over a second repeatedly writes its wait to a journal, and follows the waits of
- * others from holder to holder. If it comes back to itself, and began to wait after all the others in the circle, its
+ * others from holder to holder. If it comes back to itself, and began to wait after all the others in the cycle, its
  * wait is refused.
  *
- * Other callers do not pay for it: callers outside a scope are not registered here.
+ * This costs other callers nothing, because callers outside a scope are not registered here.
  */
 export class DeadlockDetector {
   /** In the order of their arrival. Ended waits stay until the next sweep. */
@@ -56,7 +56,7 @@ export class DeadlockDetector {
   private closed = false;
 
   /**
-   * @param backend undefined: no deadlocks are detected
+   * @param backend undefined if deadlocks are not to be detected
    * @param identify finds the client of an owner, for the error
    * @param warn writes to the log
    */
@@ -72,8 +72,8 @@ export class DeadlockDetector {
   }
 
   /**
-   * Registers a caller that runs in a scope and has just begun to wait. A tentative wait is ignored: its caller can do
-   * without the lock.
+   * Registers a caller that runs in a scope and has just begun to wait. A tentative wait is ignored, because its caller
+   * can do without the lock.
    */
   add(waiter: LockWaiter, place: WaitingPlace): void {
     const scope = lockScopes.getStore();

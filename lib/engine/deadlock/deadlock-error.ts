@@ -6,7 +6,7 @@ import { isGateId } from './nested-wait.js';
 /**
  * The error for the caller whose wait is refused.
  *
- * @param cycle the waits of the circle, each behind the next one; the caller's own wait is the last
+ * @param cycle the waits of the cycle. Each one waits for the owner of the next; the caller's own wait is the last.
  * @param clients the clients of their owners, as far as known
  */
 export function deadlockError(

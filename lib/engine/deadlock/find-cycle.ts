@@ -1,9 +1,9 @@
 import type { WaitBackend } from '../../backends/wait-backend.js';
 import { type FoundWait, isBefore, parseRecord } from './journal-record.js';
 
-/** The longest cycle that is found, in waits. */
+/** The length of the longest cycle that is detected, in waits. */
 const MOST_STEPS = 16;
-/** The most owners that are checked in one step. */
+/** The maximum number of owners checked per step. */
 const MOST_HOLDERS = 1_000;
 
 /** An owner, and the chain of waits that leads to it. */
@@ -38,10 +38,9 @@ export class WaitReader {
 
 /**
  * Follows waits from holder to holder, starting at one wait and using only waits that began before it, until it comes
- * back to that wait. Every circle has exactly one wait that began last, so each circle is found, and from one wait
- * only.
+ * back to that wait. Every cycle has exactly one wait that began last, so every cycle is found exactly once.
  *
- * @returns a shortest circle: its waits, each behind the next one, with the starting wait as the last
+ * @returns the waits of a shortest cycle. Each one waits for the owner of the next; the starting wait is the last.
  * @see K. M. Chandy, J. Misra, L. M. Haas, Distributed Deadlock Detection (ACM TOCS 1983): edge chasing
  */
 export async function findCycle(
@@ -71,7 +70,7 @@ export async function findCycle(
   return undefined;
 }
 
-/** Reads the same waits again; `undefined` when one of them is gone. */
+/** Reads the same waits again. Returns `undefined` if one of them has ended. */
 export async function readAgain(
   backend: WaitBackend,
   cycle: readonly FoundWait[],

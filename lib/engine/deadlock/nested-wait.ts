@@ -12,8 +12,8 @@ export interface WaitingPlace {
 }
 
 /**
- * Ids of gates at which a caller has waited for long. In the journal, the callers inside such a gate are known by its
- * id.
+ * Ids of gates at which a caller has waited for long. In the journal, the id of a gate stands for the callers inside
+ * it.
  */
 const gateIds = new WeakMap<EnteredGate, string>();
 const GATE = '/gate/';
@@ -41,7 +41,7 @@ export class NestedWait {
   /** When the wait began, by the backend's time; undefined until it is first written to the journal. */
   began: number | undefined;
   beat = 0;
-  /** A possible deadlock for which this wait may be refused is being confirmed. */
+  /** Whether a possible deadlock, for which this wait may be refused, is being confirmed. */
   confirming = false;
 
   /** @param since when the wait began, on the monotonic clock */
@@ -58,7 +58,7 @@ export class NestedWait {
     return this.place instanceof ShareGate ? gateIdOf(this.place, clientId) : undefined;
   }
 
-  /** The caller still waits and holds a lock. */
+  /** Whether the caller still waits and holds a lock. */
   get continues(): boolean {
     return !this.waiter.settled && this.locks.length > 0;
   }

@@ -14,7 +14,7 @@ import type { LeaseTicket } from './lease-ticket.js';
 
 /**
  * Transfers a detached lock to this process. If there is no answer, the same transfer is requested again, until
- * `outageTimeout` is over.
+ * `outageTimeout` ends.
  *
  * @param terms their type is the ticket's
  * @throws LockLostError when the lock is free, LockNotOwnedError when somebody else holds it, LockUnavailableError,
@@ -54,7 +54,7 @@ class Adoption {
   readonly from: string;
   private readonly to: string;
   private readonly calledAt: number;
-  /** One of the requests may have transferred the lock, or may still do so until {@link lateCopiesUntil}. */
+  /** Whether one of the requests may have transferred the lock, or may still do so until {@link lateCopiesUntil}. */
   private inDoubt = false;
   private lateCopiesUntil: number | undefined;
 

@@ -15,11 +15,11 @@ const TIMED: readonly LockEventName[] = ['acquired', 'released', 'detached'];
  */
 export class EventHub {
   /**
-   * Somebody listens to an event with a wait or hold time. A field rather than a method, because each acquisition reads
-   * it.
+   * Whether somebody listens to an event with a wait or hold time. This is a field rather than a method because each
+   * acquisition reads it.
    */
   timed = false;
-  /** Somebody listens to failed acquisitions. */
+  /** Whether somebody listens to failed acquisitions. */
   failures = false;
   private readonly listeners = new Map<LockEventName, Set<(event: never) => void>>();
 

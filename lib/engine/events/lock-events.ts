@@ -4,12 +4,11 @@ import type { HolderClient } from '../clients/describe-holder.js';
 /** The part that all events of one lock share. @publicApi */
 export interface LockEvent {
   readonly name: string;
-  /** `semaphore`: a permit with a lease. */
+  /** The type `semaphore` stands for a permit with a lease. */
   readonly type: HeldType | 'semaphore';
   /**
    * The purpose of the acquisition: the decorator's template, `Class.method` if its key is a function, or the option
-   * `group`; `''`: none was given. Unlike the name, it is the same for all calls, so it is suitable as a metric's
-   * label.
+   * `group`; `''`: none was given. Unlike the name, it is the same for all calls, so it is suitable as a metric label.
    */
   readonly group: string;
   /** `Class.method` of a decorated method; `''` for other callers. */
@@ -26,7 +25,7 @@ export type AcquireOutcome =
   | 'acquired'
   /** A single flight: the caller got the result of another caller's run. */
   | 'shared'
-  /** The lock was still held by others when `waitTime` was over. */
+  /** The lock was still held by others when `waitTime` ended. */
   | 'busy'
   /** As `busy`, but the decorator's `onBusy` answered instead of throwing an error. */
   | 'skipped'
@@ -72,7 +71,7 @@ export interface LockEvents {
   renewalFailed: OwnerEvent & { readonly remainingTime: number; readonly error: Error };
   /** `held` is undefined for a permit. */
   lost: OwnerEvent & { readonly held: number | undefined; readonly error: Error };
-  /** `holderClient` is the holder, if it was found out while the caller waited. */
+  /** `holderClient` is the holder, if it could be determined while the caller waited. */
   busy: LockEvent & {
     readonly remainingTime: number;
     readonly holder: string | undefined;

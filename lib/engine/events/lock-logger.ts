@@ -53,8 +53,8 @@ const WINDOW = 1_000;
 const LINES = 20;
 
 /**
- * Writes at most 20 lines a second, and reports how many were left out. This keeps the log readable when ten thousand
- * locks meet an outage.
+ * Writes at most 20 lines a second, and reports how many were left out. This keeps the log readable when an outage
+ * affects ten thousand locks.
  */
 export class RateLimitedLogger implements LockLogger {
   private written = 0;

@@ -30,14 +30,15 @@ export class FlightWaiter extends Waiter<HeldLock | SharedResult> {
   declare readonly terms: FlightTerms;
 
   /**
-   * The reading of the token clock in its first busy answer. The caller may have the result of a run that ended later.
+   * The reading of the token clock in the caller's first busy answer. The caller may get the result of a run that ended
+   * after it.
    */
   begin: number | undefined;
-  /** A request was sent after the caller had arrived, so the answer applies to this caller, too. */
+  /** Whether a request was sent after the caller had arrived. Its answer then also applies to this caller. */
   asked = false;
   /**
-   * Whether it joins the run of this process. It is `unknown` until the backend has confirmed, after this caller's
-   * arrival, that the run holds its lock and that results were not forgotten since it began.
+   * Whether the caller joins the run of this process. It is `unknown` until the backend has confirmed, after this
+   * caller's arrival, that the run holds its lock and that results were not forgotten since it began.
    */
   joins: 'yes' | 'no' | 'unknown' = 'no';
 
@@ -50,7 +51,7 @@ export class FlightWaiter extends Waiter<HeldLock | SharedResult> {
 interface Run {
   readonly held: HeldLock;
   readonly terms: FlightTerms;
-  /** How its body ended; undefined: it has not ended. */
+  /** How its body ended; undefined if it has not ended yet. */
   outcome: { readonly value: string } | { readonly error: unknown } | undefined;
 }
 
@@ -64,8 +65,8 @@ interface Run {
  * 3. `asking`: a request of one caller is under way. The answer is a result, the lock, or `busy`. The clock reading of
  *    a busy answer becomes the `begin` of all callers that had arrived when the request was sent.
  * 4. `resting`: somebody else holds the lock. A release wakes this process, which then asks for its first caller. All
- *    callers that may have the result get it, and the others ask again. A caller that arrives asks at once, because it
- *    needs its `begin`.
+ *    callers to which the result applies get it, and the others ask again. A caller that arrives asks at once, because
+ *    it needs its `begin`.
  *
  * The lock is never handed off, because a result wakes all callers at once. A run that loses its lock is no longer the
  * run of this process, and callers that had joined it ask again.
@@ -78,7 +79,7 @@ export class FlightQueue implements LockKeeper {
   private asking: FlightWaiter | undefined;
   /** The number of unanswered releases. */
   private departures = 0;
-  /** The backend is being asked whether callers may join. */
+  /** Whether the backend is being asked if callers may join. */
   private verifying = false;
 
   /** @param onIdle called when the queue has nothing left to do */
@@ -232,7 +233,7 @@ export class FlightQueue implements LockKeeper {
     this.serveNext();
   }
 
-  /** Gives a result to all callers that may have it. */
+  /** Gives a result to all callers that may get it. */
   private share(waiter: FlightWaiter, reply: FlightBusy, present: readonly FlightWaiter[]): void {
     const { reading, result } = reply;
     if (result === undefined) return;

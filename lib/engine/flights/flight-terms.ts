@@ -5,7 +5,7 @@ import { type FlightSerializer, JSON_TEXT } from './serialize-result.js';
 
 /** In bytes. */
 const DEFAULT_MAX_SIZE = 1024 * 1024;
-/** In bytes: the largest value that Redis accepts. */
+/** The largest value that Redis accepts, in bytes. */
 const LARGEST_MAX_SIZE = 512 * 1024 * 1024;
 
 /** Options of a single flight. @publicApi */

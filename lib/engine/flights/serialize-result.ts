@@ -95,7 +95,7 @@ function namedEntries(value: object): (readonly [name: string, value: unknown])[
   return Object.entries(value).map(([name, item]) => [`.${name}`, item]);
 }
 
-/** An instance of a class without methods loses nothing but its class. */
+/** An instance of a class without methods loses only its class. */
 function isPlain(prototype: object | null): boolean {
   if (prototype === null || prototype === Object.prototype) return true;
   const isBare = Object.getOwnPropertyNames(prototype).every((name) => name === 'constructor');

@@ -14,8 +14,8 @@ import type { FlightTerms } from './flight-terms.js';
 import { resultOf, textOf } from './serialize-result.js';
 
 /**
- * Runs `body`, unless it is running already or its result is kept, and resolves to the result.
- * See `LockService.singleFlight`.
+ * Runs `body`, unless it is already running or its result is stored, and resolves to the result. See
+ * `LockService.singleFlight`.
  *
  * @param what the name of the call in errors
  */

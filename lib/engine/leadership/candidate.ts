@@ -14,7 +14,7 @@ import type { Leadership, LeadOptions } from './leadership.js';
 /** The first pause before this process stands for election again, and the longest one, in milliseconds. */
 const FIRST_PAUSE = 1_000;
 const LONGEST_PAUSE = 30_000;
-/** The log warns of a body that still runs this many milliseconds after its signal was aborted. */
+/** A warning is logged if the body still runs this many milliseconds after its signal was aborted. */
 const PATIENCE = 10_000;
 
 const OPTION_NAMES: readonly string[] = ['onElected', 'onRevoked', 'group'] satisfies (keyof LeadOptions)[];
@@ -36,13 +36,13 @@ export type Acquire = (signal: AbortSignal) => Promise<LockLease>;
 /** The time from an election to the end of the body. */
 interface Term {
   readonly lease: LockLease;
-  /** `onElected` was called, and `onRevoked` was not. */
+  /** Whether `onElected` was called, but `onRevoked` was not called yet. */
   elected: boolean;
 }
 
 /**
  * Stands for election again and again: it waits for the lock, runs the body, gives the lock back, and pauses. Only
- * {@link stop} ends this loop, and no error does. The next election begins when the last body has settled.
+ * {@link stop} ends this loop. Errors do not end it. The next election begins when the last body has settled.
  */
 export class Candidate implements Leadership {
   private term: Term | undefined;
@@ -198,7 +198,7 @@ export class Candidate implements Leadership {
     await this.revoked(term);
   }
 
-  /** The caller runs in the body. */
+  /** Whether the caller runs in the body. */
   private get isInBody(): boolean {
     for (let scope = lockScopes.getStore(); scope !== undefined; scope = scope.parent)
       if (scope.lease === this.term?.lease) return true;
@@ -212,7 +212,7 @@ export class Candidate implements Leadership {
   }
 }
 
-/** The terms of a process that waits until the leader is gone, however long that takes. */
+/** The terms of a process that waits until it is elected, however long that takes. */
 export function standByTerms(terms: AcquisitionTerms): AcquisitionTerms {
   return { ...terms, waitTime: FOREVER, outageTimeout: FOREVER, onLost: 'throw', standsBy: true };
 }

@@ -9,8 +9,8 @@ import type { Departing, UnsettledReleases } from './unsettled-releases.js';
 /** The longest pause between two releases, in milliseconds. */
 const LONGEST_PAUSE = 500;
 /**
- * No command is under way for longer than this time plus a commandTimeout, in milliseconds. A backend clock that was
- * set back would report otherwise for as long as it lags.
+ * No command is under way for longer than this time plus a commandTimeout, in milliseconds. Without this limit, a
+ * backend whose clock was set back would report late copies as possible until its clock has caught up.
  */
 const LONGEST_DOUBT = 60_000;
 
@@ -24,19 +24,19 @@ export function noteLoss(context: EngineContext, held: HeldLock): void {
   else announceLost(context, held, held.lost as Error, share.terms);
 }
 
-/** An owner that is not used any more, but may still be known to the backend. */
+/** An owner that is no longer used, but that the backend may still have. */
 export interface UnusedOwner extends OwnerRef {
   /** Milliseconds after which its lease has certainly ended. */
   readonly leaseTime: number;
   /** The backend's time after which its acquisition cannot be executed any more (see BackendError). */
   readonly validUntil?: number;
-  /** It may also be registered as a waiter in the backend. */
+  /** Whether the owner may also be registered as a waiter in the backend. */
   readonly waits?: boolean;
   /** The release of a single flight, with its result. */
   readonly flight?: FlightRelease;
 }
 
-/** The owner of a lock that is not held any more. */
+/** The owner of a lock that is no longer held. */
 export function unusedOwner({ key, type, owner, leaseTime, lateCopiesUntil }: HeldLock): UnusedOwner {
   if (lateCopiesUntil === undefined) return { key, type, owner, leaseTime };
   // A late copy of the acquisition registers the owner as a waiter if it finds the lock busy.
@@ -51,8 +51,8 @@ class Work implements Departing {
   whenAnswered: readonly (() => void)[] | undefined;
 
   /**
-   * @param leaseEnd when the lease has ended, if there is no answer until then
-   * @param doubtEnd when the backend is no longer believed if it reports that a copy may still arrive
+   * @param leaseEnd the time at which the lease has ended even if there is no answer
+   * @param doubtEnd the time after which the backend is no longer believed when it reports that a copy may still arrive
    */
   constructor(
     readonly unused: UnusedOwner,

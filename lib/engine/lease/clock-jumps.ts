@@ -2,17 +2,17 @@ import type { LeaseClock, Moment } from './lease-clock.js';
 
 /** What has happened to the clocks since they were compared last. */
 export interface ClockChange {
-  /** Timers would fire too late for leases. */
+  /** Whether timers would fire too late for leases. */
   readonly timersLag: boolean;
-  /** The clocks have diverged by so much that leases have to be confirmed. */
+  /** Whether the clocks have diverged so far that leases have to be confirmed. */
   readonly diverged: boolean;
 }
 
 const NO_CHANGE: ClockChange = { timersLag: false, diverged: false };
 
 /**
- * Notices that the machine was suspended, or that its wall clock was changed. Timers notice neither, although leases
- * may end in the meantime. The watchdog compares the clocks at each heartbeat.
+ * Detects that the machine was suspended, or that its wall clock was changed. Timers do not react to either, although
+ * leases may end in the meantime. The watchdog compares the clocks at each heartbeat.
  */
 export class ClockJumps {
   /** When the clocks were compared last. */

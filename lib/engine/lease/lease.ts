@@ -78,7 +78,7 @@ export interface MultiLease {
    */
   release(): Promise<void>;
 
-  /** As {@link release}. If the block threw as well, JavaScript wraps both errors in a SuppressedError. */
+  /** Like {@link release}. If the block threw as well, JavaScript wraps both errors in a SuppressedError. */
   [Symbol.asyncDispose](): Promise<void>;
 }
 

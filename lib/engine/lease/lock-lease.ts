@@ -157,8 +157,9 @@ export class LockLease implements ScopedLease, LockShare, ReleaseListener {
   }
 
   /**
-   * As {@link release}, but returns a promise only if there is something to wait for or to report. With `'background'`,
-   * it does not wait for the answer. If that answer reports a loss, a `lost` event and a warning follow.
+   * Like {@link release}, but returns a promise only if there is something to wait for or to report. With
+   * `'background'`, it does not wait for the answer. If that answer reports a loss, a `lost` event and a warning
+   * follow.
    */
   releaseAs(mode: ReleaseMode): Promise<void> | undefined {
     if (this.ending !== undefined) return mode === 'background' ? undefined : this.ending.catch(() => {});
@@ -199,7 +200,7 @@ export class LockLease implements ScopedLease, LockShare, ReleaseListener {
   }
 
   /**
-   * As {@link releaseAs}, but keeps the locks for `duration` milliseconds from now and then lets them lapse, without
+   * Like {@link releaseAs}, but keeps the locks for `duration` milliseconds from now and then lets them lapse, without
    * releasing, renewing or handing them off. If a lock has other shares, this happens when the last of them is
    * released. Used for `holdAtLeast`.
    */

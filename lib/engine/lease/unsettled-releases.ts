@@ -46,7 +46,7 @@ export class UnsettledReleases {
     return false;
   }
 
-  /** As {@link onAnswer}, as a promise; undefined: the release of this owner is settled, or never began. */
+  /** Like {@link onAnswer}, as a promise; undefined: the release of this owner is settled, or never began. */
   nextAnswer(owner: string | undefined): Promise<void> | undefined {
     let settle!: () => void;
     const answer = new Promise<void>((resolve) => {

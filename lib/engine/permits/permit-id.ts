@@ -8,13 +8,16 @@ export function newPermitId(clientId: string, uuid: string): string {
   return client === undefined ? digits : client + digits.slice(CLIENT_DIGITS);
 }
 
-/** Whether a permit belongs to this client, by the beginning of its id. Redisson's permits belong to no client. */
+/**
+ * Whether a permit belongs to this client, by the beginning of its id. Permits of Redisson have random ids, which
+ * belong to no client.
+ */
 export function isPermitOf(clientId: string, id: string): boolean {
   const client = clientDigits(clientId);
   return client !== undefined && id.startsWith(client);
 }
 
-/** Undefined: the client's id is not a UUID. */
+/** Undefined if the client's id is not a UUID. */
 function clientDigits(clientId: string): string | undefined {
   return /^[0-9a-f]{8}-[0-9a-f]{4}-/.test(clientId) ? digitsOf(clientId).slice(0, CLIENT_DIGITS) : undefined;
 }

@@ -13,8 +13,8 @@ import { Caller, type WaitTerms } from '../waiting/waiter.js';
 import { failedError, type Synchronizer } from './synchronizer.js';
 
 /**
- * The pause before a request is repeated although all of its waiters have left, because its result has to be known, in
- * milliseconds.
+ * The pause in milliseconds before a request is repeated although all its waiters have left. It is repeated because its
+ * result has to be known.
  */
 const SETTLEMENT_PAUSE = 1_000;
 
@@ -22,7 +22,7 @@ const SETTLEMENT_PAUSE = 1_000;
 export class PermitWaiter<Granted, Terms extends WaitTerms = WaitTerms> extends Caller<Granted> {
   declare readonly terms: Terms;
   readonly what: string;
-  /** As in {@link Synchronizer.initial}. */
+  /** See {@link Synchronizer.initial}. */
   readonly initial: number | undefined;
 
   constructor(
@@ -54,7 +54,8 @@ export interface PermitRequest {
   /** Whether a grant takes permits. If so, the result has to be known even when all waiters have left. */
   readonly takesPermits: boolean;
   /**
-   * @param repeated the request was sent before without an answer, and that copy may still be under way
+   * @param repeated whether the request was sent before without an answer, so that the earlier copy may still be under
+   * way
    * @throws BackendError
    */
   send(repeated: boolean): Promise<GrantResult>;
@@ -67,7 +68,7 @@ export interface PermitRequest {
 export interface GrantResult {
   /** How many of the request's waiters, counted from the first, were served. */
   readonly served: number;
-  /** Milliseconds after which another request is useful even without a message; −1: not before a message. */
+  /** Milliseconds after which another request makes sense even without a message; −1 if only a message can help. */
   readonly remaining: number;
   /** The semaphore does not exist. */
   readonly missing?: boolean;
@@ -83,7 +84,10 @@ interface Attempt<Waiter> {
   readonly initial: number | undefined;
   /** Whether it is for callers that try only once. */
   readonly triesOnce: boolean;
-  /** The request may have been executed, so it is repeated until its result is known, even if all waiters have left. */
+  /**
+   * Whether the request may have been executed. It is then repeated until its result is known, even if all waiters have
+   * left.
+   */
   unsettled: boolean;
 }
 
@@ -214,8 +218,8 @@ export class PermitQueue<Waiter extends PermitWaiter<never>> implements WaitingQ
   }
 
   /**
-   * Callers that try once and want as many permits as the first of them, so that none fails because another one wants
-   * more.
+   * Callers that try once and want as many permits as the first of them. Others are left out, so that no caller fails
+   * because another one wants more.
    */
   private equalTries(): Waiter[] {
     const [first] = this.tryingOnce;
@@ -298,7 +302,7 @@ export class PermitQueue<Waiter extends PermitWaiter<never>> implements WaitingQ
 
   // ── Callers leave ──────────────────────────────────────────────────────────────────────────────────────────────────
 
-  /** Handles a waiter whose waitTime is over or whose signal was aborted. @returns why it was not served */
+  /** Handles a waiter whose waitTime has ended or whose signal was aborted. @returns why it was not served */
   private departed(waiter: Waiter): Error {
     const { backend, outages } = this.context;
     const failure = this.failure ?? outages.failure(this.keys);
@@ -316,7 +320,7 @@ export class PermitQueue<Waiter extends PermitWaiter<never>> implements WaitingQ
     this.advance();
   }
 
-  /** False: the waiter had already left. */
+  /** Returns false if the waiter had already left. */
   private remove(waiter: Waiter): boolean {
     return this.waiting.delete(waiter) || this.tryingOnce.delete(waiter);
   }

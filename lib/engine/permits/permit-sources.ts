@@ -16,7 +16,7 @@ const LARGEST_BATCH = 64;
 export const MAX_LEASED_PERMITS = 1_000;
 
 export interface LeasedPermitTerms extends WaitTerms {
-  /** Undefined: the watchdog renews the permits until they are released. */
+  /** If it is undefined, the watchdog renews the permits until they are released. */
   readonly leaseTime: Milliseconds | undefined;
 }
 

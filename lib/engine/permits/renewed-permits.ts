@@ -42,7 +42,7 @@ class PermitsOfSemaphore {
   readonly byId = new Map<string, RenewedPermit>();
   /** Settles with the last request. */
   lastRequest: Promise<unknown> = Promise.resolve();
-  /** The last renewal failed, and a warning was logged. */
+  /** Whether the last renewal failed. A warning was then logged. */
   failing = false;
 
   constructor(readonly semaphore: Synchronizer) {}

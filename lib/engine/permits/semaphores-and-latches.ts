@@ -201,7 +201,7 @@ export class Synchronizers {
     );
   }
 
-  /** Replaces the backend's errors by those of this library. */
+  /** Replaces the backend's errors with those of this library. */
   private async explained<T>(object: Synchronizer, reply: Promise<T>): Promise<T> {
     try {
       return await reply;

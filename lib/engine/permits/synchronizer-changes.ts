@@ -6,8 +6,8 @@ import type { SemaphoreType } from '../../backends/synchronizer-state.js';
 import { InterruptibleSleep } from '../waiting/interruptible-sleep.js';
 
 /**
- * For how long a request is repeated, in milliseconds. Later, the backend may have forgotten that it executed the
- * request (see REQUEST_LIFETIME), so a repetition could count twice.
+ * For how many milliseconds a request is repeated. After a longer time, the backend may have forgotten that it executed
+ * the request (see REQUEST_LIFETIME), so a repetition could be executed a second time.
  */
 const LONGEST_OUTAGE = 60_000;
 /** How many items one request carries at most. An item that is a list counts once for each of its elements. */

@@ -256,7 +256,7 @@ export class FairQueue implements LockKeeper {
   // ── Owner ids, and positions in the backend's queue ────────────────────────────────────────────────────────────────
 
   /**
-   * Handles a forced release by this process. A waiter that may have been one of these owners gets another owner id.
+   * Handles a forced release by this process. A waiter that may have been one of these owners gets a new owner id.
    */
   removed(owners: readonly string[]): void {
     for (const waiter of this.waiting) {
@@ -266,7 +266,7 @@ export class FairQueue implements LockKeeper {
   }
 
   /**
-   * Gives the waiter another owner id, because late copies of its requests may still take effect for the present one.
+   * Gives the waiter a new owner id, because late copies of its requests may still take effect for the present id.
    */
   private abandonOwner(waiter: LockWaiter): void {
     this.byOwner.delete(waiter.owner);

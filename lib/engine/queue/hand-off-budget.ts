@@ -6,7 +6,10 @@ import type { LeaseClock, Moment } from '../lease/lease-clock.js';
  * docs/decisions/hand-off-budget.md before you change it.
  */
 const HAND_OFF_BUDGET = 20;
-/** The budget when only one caller is left: otherwise the process would have to come back for that caller alone. */
+/**
+ * The budget when only one caller is left. With the usual budget, the process would need another acquisition just for
+ * that caller.
+ */
 const LAST_HAND_OFF_BUDGET = 25;
 /**
  * How many fencing tokens to reserve at first. Blocks are powers of two, because only acquisitions that reserve equally
@@ -24,7 +27,7 @@ const HAND_OFFS_PER_TURN = 256;
 
 /**
  * Lock cohorting: while callers of this process wait for a lock, it stays in the process for a while, because a
- * hand-off inside the process costs no round trip. A budget of time and of fencing tokens makes sure that it leaves.
+ * hand-off inside the process costs no round trip. A budget of time and of fencing tokens limits how long it stays.
  *
  * @see D. Dice, V. J. Marathe, N. Shavit, Lock Cohorting: A General Technique for Designing NUMA Locks (PPoPP 2012)
  */
@@ -47,12 +50,12 @@ export class HandOffBudget {
     return true;
   }
 
-  /** Notes that a caller arrived before the release was sent. */
+  /** Records that a caller arrived before the release was sent. */
   followed(): void {
     this.follows++;
   }
 
-  /** Notes that a release was answered before another caller arrived. */
+  /** Records that a release was answered before another caller arrived. */
   notFollowed(): void {
     this.follows = 0;
   }
@@ -68,9 +71,12 @@ export class HandOffBudget {
     return this.count === 0;
   }
 
-  /** The block may grow to any size at once, but shrinks by half at most, because a short pause says little. */
+  /**
+   * The block may grow to any size at once, but shrinks by half at most, because a single slow tenure does not mean
+   * that the process is slow.
+   */
   private adapt({ size, left }: TokenBlock, elapsed: number): void {
-    // The start of the hand-offs is only known to the millisecond.
+    // The time at which the hand-offs began is known only to the millisecond.
     const needed = ((size - left) * HAND_OFF_BUDGET) / Math.max(1, elapsed);
     const block = 2 ** Math.ceil(Math.log2(needed));
     this.block = Math.min(Math.max(block, this.block / 2, SMALLEST_BLOCK), LARGEST_BLOCK);

@@ -32,7 +32,7 @@ const NONE: readonly HeldLock[] = [];
 
 /**
  * One lock in one process: its waiting callers, its leases in this process, the request under way, and the choice of
- * the next caller. All locks but fair ones use it. It exists for as long as it has something to do.
+ * the next caller. All locks except fair locks use it. It exists for as long as it has something to do.
  *
  * Its behaviour at any moment follows from five states, in this order (only `serveNext` decides):
  *
@@ -75,7 +75,7 @@ export class LockQueue implements LockKeeper {
    * hand-offs need tokens.
    */
   private asking: Attempt | undefined = undefined;
-  /** The request waits in the backend for another holder. */
+  /** Whether the request waits in the backend until another holder releases the lock. */
   private waitsInBackend = false;
 
   // Created when first needed: most locks are held by one caller without contention.
@@ -84,12 +84,13 @@ export class LockQueue implements LockKeeper {
   private heartbeat: WaiterHeartbeat | undefined = undefined;
 
   /**
-   * Callers that try once may be among the waiters. Saves a search through thousands of waiters when there are none.
+   * Whether callers that try once may be among the waiters. It saves a search through thousands of waiters when there
+   * are none.
    */
   private hasTriers = false;
   /**
-   * Spent owners of writers. They stay registered until the next attempt is answered, so that readers do not slip in
-   * between.
+   * Owner ids of writers that cannot be used again. They stay registered until the next attempt is answered, so that no
+   * reader gets the lock before the writer.
    */
   private formerOwners: readonly string[] = [];
 
@@ -318,7 +319,8 @@ export class LockQueue implements LockKeeper {
   }
 
   /**
-   * The request waits in the backend, for the lock or for something else. Refuses callers that must not wait for that.
+   * Called when the request waits in the backend, for the lock or for something else. Refuses callers that must not
+   * wait.
    */
   private blocked(reason: Busy | BackendError): void {
     const { line } = this;
@@ -354,7 +356,7 @@ export class LockQueue implements LockKeeper {
     return isAbandoned;
   }
 
-  /** Gives a waiter another owner id before it asks again, if the backend has released its present one. */
+  /** Gives a waiter a new owner id before it asks again, if the backend has released its present id. */
   private renewSpentOwner(waiter: LockWaiter): void {
     if (!waiter.ownerSpent) return;
     if (isRegistered(waiter)) this.formerOwners = [...this.formerOwners, waiter.owner];
@@ -384,7 +386,7 @@ export class LockQueue implements LockKeeper {
 
   // ── Several names, and other keepers ───────────────────────────────────────────────────────────────────────────────
 
-  /** Reserves the queue for an attempt for several names. False: the attempt would have to wait. */
+  /** Reserves the queue for an attempt for several names. Returns false if the attempt would have to wait. */
   claim(): boolean {
     if (!this.line.isIdle) return false;
     this.claims++;
@@ -392,7 +394,7 @@ export class LockQueue implements LockKeeper {
   }
 
   /**
-   * As {@link claim}, for a detached lock that this process adopts, although callers may wait here. Settles when no
+   * Like {@link claim}, for a detached lock that this process adopts, although callers may wait here. Settles when no
    * other request about the lock is under way.
    */
   async awaitClaim(): Promise<void> {

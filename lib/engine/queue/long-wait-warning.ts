@@ -55,7 +55,7 @@ export class LongWaitWarning {
       if (waiting === waiter) break;
     }
     const { length } = this.waiting;
-    const [waiters, longest] = length > 1 ? [`${length} callers wait`, ', the longest'] : ['A caller waits', ''];
+    const [waiters, longest] = length > 1 ? [`${length} callers wait`, ', the longest'] : ['A caller has waited', ''];
     const { events, holders } = this.context;
     const { holder, client } = this.holder();
     const warning = holders.describe(holder, client, (who) =>

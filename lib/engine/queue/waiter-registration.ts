@@ -10,7 +10,7 @@ export function isRegistered({ terms, triesOnce }: LockWaiter): boolean {
   return (terms.type === 'fair' || terms.type === 'write') && !triesOnce;
 }
 
-/** Removes a waiter from the backend. Without an answer, repeats this in the background. */
+/** Removes a waiter from the backend. If there is no answer, this is repeated in the background. */
 export function unregister({ backend, backgroundReleases, waiterTimeout }: EngineContext, waiter: OwnerRef): void {
   backend
     .removeWaiter(waiter)

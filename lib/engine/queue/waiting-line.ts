@@ -14,16 +14,15 @@ import { LongWaitWarning } from './long-wait-warning.js';
 interface QueueOfLine<Queued> {
   readonly key: string;
   readonly holders: readonly HeldLock[];
-  /** A request about the lock is unanswered. */
+  /** Whether a request about the lock is unanswered. */
   readonly isAsking: boolean;
   /** Called after a waiter has left the line without being served. */
   left(waiter: Queued): void;
 }
 
 /**
- * The callers of one process that wait for one lock, in the order of their arrival. It is the one place where they leave
- * without being served, and where they get the error that says why: the lock is busy, with its holder, or the backend
- * does not answer.
+ * The callers of one process that wait for one lock, in the order of their arrival. Callers that are not served leave
+ * only here. They get the error that says why: the lock is busy (with its holder), or the backend does not answer.
  */
 export class WaitingLine<Queued extends LockWaiter = LockWaiter> implements WaitingQueue, RestingCallers {
   readonly waiters = new LinkedQueue<Queued>();
@@ -53,7 +52,7 @@ export class WaitingLine<Queued extends LockWaiter = LockWaiter> implements Wait
     return this.waiters.length === 0;
   }
 
-  /** Nobody waits for the lock, asks for it or holds it. */
+  /** Whether nobody waits for the lock, asks for it or holds it. */
   get isIdle(): boolean {
     const { isAsking, holders } = this.queue;
     return this.isEmpty && !isAsking && holders.length === 0;
@@ -118,7 +117,7 @@ export class WaitingLine<Queued extends LockWaiter = LockWaiter> implements Wait
     return false;
   }
 
-  /** Called when the callers wait for news of the lock. */
+  /** Called when the callers wait until the lock's state changes. */
   rest(): void {
     this.longWaits ??= new LongWaitWarning(this.context, this.waiters, () => this.knownHolder);
     this.longWaits.watch();

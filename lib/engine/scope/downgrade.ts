@@ -30,7 +30,7 @@ export class Downgrade implements LockKeeper, ReadDowngrade {
   /** The queue of the latest read lock. It is kept so that giving back a lost lock does not create another queue. */
   private queue!: LockQueue;
   private readonly waiting = new Set<Reader>();
-  /** The write lock was given back. */
+  /** Whether the write lock was given back. */
   private over = false;
   /** The pending request. */
   private pending: Attempt | undefined;

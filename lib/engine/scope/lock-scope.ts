@@ -7,9 +7,9 @@ import type { ShareGates } from './share-gate.js';
 export interface ScopedLease extends Lease {
   /** Identifies the service that created the lease. */
   readonly service: object;
-  /** Neither released nor known to be lost. */
+  /** Whether the lease is neither released nor known to be lost. */
   readonly live: boolean;
-  /** Its share was given back, or is being given back. */
+  /** Whether its share was given back, or is being given back. */
   readonly released: boolean;
   readonly locks: readonly HeldLock[];
   readonly gates: ShareGates;
@@ -54,7 +54,7 @@ export class LockScope {
 
 /**
  * Removes ended scopes from a chain. Without this, a task that starts its successor in its own scope would make the
- * chain grow for ever.
+ * chain grow forever.
  */
 export function withoutEnded(scope: LockScope | undefined): LockScope | undefined {
   const innermost = firstNotOver(scope);

@@ -12,12 +12,12 @@ import { HoldAndWait } from './hold-and-wait.js';
 /** A lock that a caller wants together with others. */
 export interface Wanted {
   readonly name: string;
-  /** All processes sort by it. */
+  /** All processes acquire locks in the order of this key. */
   readonly sortKey: string;
   readonly taken: boolean;
-  /** The lock was taken, but is not held any more. */
+  /** Whether the lock was acquired but is no longer held. */
   readonly stale: boolean;
-  /** The lease is fixed, and has used up a part of its time while the caller waited for other locks. */
+  /** Whether the lease is fixed, and part of its time passed while the caller waited for other locks. */
   readonly aged: boolean;
   /** Waits for this lock alone, and takes it. */
   wait(waitTime: Milliseconds, caller: Caller<never>, departed: () => Error): Promise<void>;
@@ -52,7 +52,7 @@ export interface WantedGroup<L> {
    * @throws BackendError, or the LockError that the caller gets
    */
   takeMissing(): Promise<BusyLock | undefined>;
-  /** The outage because of which a caller was not served in time; undefined: there was none. */
+  /** The outage because of which a caller was not served in time; undefined if there was none. */
   outage(caller: Caller<never>): BackendError | undefined;
   /** Adds details to a failure of {@link takeMissing}. */
   explained(failure: BackendError): BackendError;
@@ -237,7 +237,7 @@ class AllOrNone<L> {
 
   /**
    * Pauses for a random time. Otherwise two callers that each hold the lock that the other one needs could give them
-   * back and take them again at the same moments for ever.
+   * back and take them again at the same moments forever.
    */
   private standBack(): Promise<void> {
     const { runtime, fixed } = this;

@@ -27,7 +27,7 @@ export interface HoldAndWaitTerms {
  * Lets a caller get several locks although other callers keep each of them busy. It waits for one lock after another,
  * in sorted order, and meanwhile holds those that it has got.
  *
- * Because of the order, such callers do not wait for each other in a circle, unless the holder of one lock waits for
+ * Because of the order, such callers do not wait for each other in a cycle, unless the holder of one lock waits for
  * another one inside its scope. So all locks are given back after a second at most, and a second passes before the next
  * attempt. In a queue whose wait is longer than that, the caller keeps its position. If its turn comes while a lock
  * that sorts earlier is missing, it passes the turn on.
@@ -56,7 +56,7 @@ export class HoldAndWait {
   }
 
   /**
-   * Notes that the caller got one lock while another one was busy.
+   * Records that the caller got one lock while another one was busy.
    *
    * @returns how often that had happened before
    */
@@ -80,7 +80,7 @@ export class HoldAndWait {
       while (!(await this.takeInOrder())) {
         await Promise.all(all.map((wanted) => wanted.giveBack()));
         // At least as long as the locks were held, plus a random time. Without it, two callers in step could obstruct
-        // each other for ever.
+        // each other forever.
         const pause = this.longestHold * (1 + this.runtime.random() / 2);
         await Promise.race([sleep(pause), this.refused]);
       }

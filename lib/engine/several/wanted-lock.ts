@@ -73,7 +73,8 @@ export class WantedLock implements Wanted {
   }
 
   /**
-   * The owner in this process whose release has not been answered yet, if nothing else in this process blocks the lock.
+   * The owner in this process that is releasing the lock and has had no answer yet. `undefined` if something else in
+   * this process also blocks the lock.
    */
   get leaving(): string | undefined {
     return this.reentry === undefined ? this.queue.leaving : undefined;
@@ -96,7 +97,7 @@ export class WantedLock implements Wanted {
     if (this.reentry !== undefined) shareMode(this.reentry.held, this.terms.type);
   }
 
-  /** Reserves the lock for one attempt. False: the attempt would have to wait. */
+  /** Reserves the lock for one attempt. Returns false if the attempt would have to wait. */
   claim(): boolean {
     if (this.reentry === undefined) return this.queue.claim();
     const { scope, held } = this.reentry;
@@ -142,7 +143,7 @@ export class WantedLock implements Wanted {
     this.held = this.reentry?.held;
   }
 
-  /** Whether a caller of all locks whose waitTime is over was kept from this lock by an outage. */
+  /** Whether an outage kept a caller from this lock. The caller wants all the locks, and its waitTime has ended. */
   isUnavailableTo(caller: Caller<never>): boolean {
     const queue = this.context.queues.get(this.terms.type, this.name);
     return queue?.line.isUnavailableTo(caller) ?? this.context.outages.isSilent(caller, [this.key], false);

@@ -14,7 +14,7 @@ export function assertSupported({ blocking, description }: LockBackend, type: He
 /**
  * Refuses `release: 'background'` if a caller relies on the answer to the release.
  *
- * @param onLost the option as it was given; undefined: it was not
+ * @param onLost the option as it was given; undefined if it was not
  * @param what the name of the call in errors
  * @throws LockConfigurationError with the reason
  */

@@ -3,8 +3,8 @@ import { LockConfigurationError } from '../errors.js';
 
 /**
  * Milliseconds as a number, or a string in the format of the `ms` package: `'250ms'`, `'30s'`, `'2m'`, `'1h'`. Waits
- * and time-outs are at most 24 days (2³¹ − 1 ms, the longest timer of Node.js), leases at most 10 years. Only a
- * `waitTime` may be `Infinity`, which means for ever.
+ * and time-outs are at most 24 days (2³¹ − 1 ms, the longest timer of Node.js), leases at most 10 years. Only
+ * `waitTime` and `outageTimeout` may be `Infinity`, which means forever.
  *
  * @publicApi
  */
@@ -24,7 +24,7 @@ type Unit =
 
 declare const resolved: unique symbol;
 
-/** A checked duration. `Infinity`, where allowed, means for ever. */
+/** A checked duration. `Infinity`, where allowed, means forever. */
 export type Milliseconds = number & { readonly [resolved]: true };
 
 export const FOREVER = Number.POSITIVE_INFINITY as Milliseconds;
@@ -59,7 +59,7 @@ export function toMilliseconds(value: Duration, what: string, least = 0, most = 
     );
   }
   if (!Number.isFinite(parsed))
-    throw new LockConfigurationError(`${what} is ${parsed}: it must be finite; to wait for ever, leave waitTime out`);
+    throw new LockConfigurationError(`${what} is ${parsed}: it must be finite; to wait forever, leave waitTime out`);
   if (parsed < least) {
     const advice = typeof value === 'string' && /^\d+$/.test(value) ? `; did you mean '${value}s'?` : '';
     throw new LockConfigurationError(`${what} is ${show(value)}: it must be at least ${least} ms${advice}`);
@@ -76,7 +76,7 @@ export function toLeaseTime(value: Duration, what: string): Milliseconds {
   return toMilliseconds(value, what, MIN_LEASE_TIME, MAX_LEASE_TIME);
 }
 
-/** Checks a wait time. `Infinity` means for ever. */
+/** Checks a wait time. `Infinity` means forever. */
 export function toWaitTime(value: Duration, what: string): Milliseconds {
   return value === FOREVER ? FOREVER : toMilliseconds(value, what);
 }

@@ -3,25 +3,26 @@ import { LockConfigurationError } from '../errors.js';
 import { type Duration, type Milliseconds, toLeaseTime, toWaitTime } from './duration.js';
 import { checkOptionNames } from './option-names.js';
 
-/** Whether a call waits until its release is confirmed. See {@link LockOptions.release}. @publicApi */
+/** Whether a call waits until Redis has confirmed its release. See {@link LockOptions.release}. @publicApi */
 export type ReleaseMode = 'confirmed' | 'background';
 
 /** Options of one acquisition. @publicApi */
 export interface LockOptions {
   /**
-   * How long to wait while another owner holds the lock, at most 2³¹ − 1 ms (24 days). 0: try once. `Infinity`: for
-   * ever. Default: the module's `waitTime`, which is for ever unless set.
+   * How long to wait while another owner holds the lock, at most 2³¹ − 1 ms (24 days). With 0, the call tries once.
+   * With `Infinity`, it waits forever. Default: the module's `waitTime`, which is `Infinity` unless set.
    */
   readonly waitTime?: Duration;
   /**
-   * How long to wait for Redis to answer before LockUnavailableError, counted from the first unanswered request, or
-   * from this call if that is later. `Infinity`: until Redis is back. Default: the module's `outageTimeout`, 10 s.
-   * (`waitTime` limits the total wait for a busy lock and for Redis.)
+   * How long to wait while Redis does not answer before the call fails with LockUnavailableError. The time counts from
+   * the first unanswered request, or from this call if that is later. With `Infinity`, the call waits until Redis
+   * answers again. Default: the module's `outageTimeout`, 10 s. (`waitTime` limits the total wait for a busy lock and
+   * for Redis.)
    */
   readonly outageTimeout?: Duration;
   /**
    * How long Redis keeps the lock, from 100 ms to 10 years. The watchdog never extends this time. Default: for as long
-   * as the lock is held, renewed by the watchdog. A re-entry shares the lease of the outer lock: its own leaseTime is
+   * as the lock is held, renewed by the watchdog. A re-entry shares the lease of the outer lock. Its own leaseTime is
    * not applied, and a fixed outer lease ends for both. (The read lock of a writer is a separate lock with its own
    * lease.)
    */
@@ -31,8 +32,8 @@ export interface LockOptions {
   /** Ends the wait with LockAbortedError. It does not affect a lease that was granted. */
   readonly signal?: AbortSignal;
   /**
-   * What happens when the lease is lost but the body succeeds: `'throw'` LockLostError, or `'warn'`. Default: the
-   * module's `onLost`.
+   * What happens when the lease is lost but the body succeeds. `'throw'`: the call fails with LockLostError. `'warn'`:
+   * a warning is logged. Default: the module's `onLost`.
    */
   readonly onLost?: 'throw' | 'warn';
   /**
@@ -59,7 +60,7 @@ export type AdoptOptions = Pick<LockOptions, 'leaseTime' | 'outageTimeout' | 'on
 export interface Purpose {
   readonly group: string;
   readonly method: string;
-  /** When the lock is busy, the decorator's `onBusy` answers instead of throwing an error. */
+  /** Whether the decorator's `onBusy` provides a result when the lock is busy, so that no error is thrown. */
   readonly skips: boolean;
 }
 
@@ -69,12 +70,12 @@ export interface AcquisitionTerms extends Purpose {
   readonly waitTime: Milliseconds;
   readonly outageTimeout: Milliseconds;
   readonly leaseTime: Milliseconds;
-  /** The user set the leaseTime, so the watchdog does not renew the lease. */
+  /** Whether the user set the leaseTime, so that the watchdog does not renew the lease. */
   readonly fixed: boolean;
   readonly signal: AbortSignal | undefined;
   readonly onLost: 'throw' | 'warn';
   readonly release: ReleaseMode;
-  /** The caller can do without this lock, so its wait is never part of a deadlock. */
+  /** Whether the caller can do without this lock. Its wait is then never part of a deadlock. */
   readonly tentative: boolean;
   /** The caller waits for as long as others lead, so a long wait is no reason to warn. */
   readonly standsBy?: true;
@@ -100,7 +101,7 @@ const ADOPT_OPTION_NAMES: readonly string[] = [
   'onLost',
   'group',
 ] satisfies (keyof AdoptOptions)[];
-/** In characters. */
+/** The longest group, in characters. */
 export const LONGEST_GROUP = 200;
 
 /**
@@ -145,7 +146,7 @@ export function toTerms(options: LockOptions, defaults: AcquisitionTerms, what: 
   };
 }
 
-/** As {@link toTerms}, for an adoption. */
+/** Like {@link toTerms}, for an adoption. */
 export function toAdoptTerms(options: AdoptOptions, defaults: AcquisitionTerms, what: string): AcquisitionTerms {
   checkOptionNames(options, ADOPT_OPTION_NAMES, what);
   return toTerms(options, defaults, what);

@@ -9,14 +9,14 @@ interface TracedLocks {
   readonly name: string;
   readonly names: readonly string[];
   readonly type: HeldType;
-  /** Suitable as a metric's label: see `LockEvent.group`. */
+  /** Suitable as a metric label: see `LockEvent.group`. */
   readonly group: string;
   /** `Class.method` of a decorated method; `''` for other callers. */
   readonly method: string;
   /**
-   * A subscriber of `start` may set it to run the traced work (the acquisition, or the body of the hold) itself. The
-   * function has to call `work` exactly once, at once, and return its result. Use it for contexts that are not kept in
-   * an AsyncLocalStorage. For others, use `bindStore`.
+   * A subscriber of `start` may set this function to run the traced work itself: the acquisition, or the body of the
+   * hold. The function must call `work` immediately and exactly once, and return its result. Use it for contexts that
+   * are not kept in an AsyncLocalStorage. For others, use `bindStore`.
    */
   run: (<T>(work: () => T) => T) | undefined;
 }
@@ -31,11 +31,14 @@ export interface AcquireMessage extends TracedLocks {
   outcome: AcquireOutcome | undefined;
   /** From the call until the lock was acquired or the caller was refused. */
   waited: number | undefined;
-  /** The acquisition shares a lock that the caller's scope already held. */
+  /** Whether the acquisition shares a lock that the caller's scope already held. */
   reentry: boolean | undefined;
-  /** The caller of a single flight got the result of another caller's run, and `owner` is the owner of that run. */
+  /**
+   * Whether the caller of a single flight got the result of another caller's run. `owner` is then the owner of that
+   * run.
+   */
   shared: boolean | undefined;
-  /** Another caller of this process handed the lock off to this one, without freeing it in between. */
+  /** Whether another caller of this process handed the lock off to this one, without freeing it in between. */
   handedOff: boolean | undefined;
   /** For several locks, the owner of the first. */
   owner: string | undefined;
@@ -43,7 +46,7 @@ export interface AcquireMessage extends TracedLocks {
   owners: ReadonlyMap<string, string> | undefined;
   /** Also undefined for several locks with different tokens. */
   fencingToken: number | undefined;
-  /** The holder of the lock when the caller was refused, if it was found out. */
+  /** The holder of the lock when the caller was refused, if it is known. */
   holderClient: HolderClient | undefined;
   /** Why the acquisition failed. */
   error?: unknown;
@@ -54,7 +57,7 @@ export interface HoldMessage extends TracedLocks {
   readonly owner: string;
   readonly owners: ReadonlyMap<string, string>;
   readonly fencingToken: number | undefined;
-  /** The hold shares a lock that an outer scope holds. Only the outer hold counts. */
+  /** Whether the hold shares a lock that an outer scope holds. If you count holds, count only the outer one. */
   readonly reentry: boolean;
   /** The acquisition that this hold follows. */
   readonly acquisition: AcquireMessage;

@@ -4,7 +4,8 @@ import type { AcquireMessage } from './channels.js';
 
 /**
  * Runs `work` inside the `run` that a subscriber has set on its message, if any. `work` runs exactly once, and its
- * result is returned whatever `run` does. A subscriber that fails must not affect the lock or the caller's code.
+ * result is returned even if `run` returns something else or throws. A subscriber that fails must not affect the lock
+ * or the caller's code.
  *
  * @param channel the name of the channel in the warning
  */

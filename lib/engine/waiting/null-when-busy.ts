@@ -1,6 +1,6 @@
 import { LockBusyError } from '../errors.js';
 
-/** Resolves to `null` when the acquisition stayed busy until the wait was over. All other errors are passed on. */
+/** Resolves to `null` if the lock stayed busy until the wait ended. All other errors are passed on. */
 export async function nullWhenBusy<T>(acquisition: Promise<T>): Promise<T | null> {
   try {
     return await acquisition;
@@ -11,8 +11,8 @@ export async function nullWhenBusy<T>(acquisition: Promise<T>): Promise<T | null
 }
 
 /**
- * Resolves to false when the acquisition stayed busy until the wait was over, and to true otherwise. All other errors
- * are passed on.
+ * Resolves to false if the acquisition stayed busy until the wait ended, and to true otherwise. All other errors are
+ * passed on.
  */
 export async function falseWhenBusy(acquisition: Promise<unknown>): Promise<boolean> {
   return (await nullWhenBusy(acquisition.then(() => true))) ?? false;

@@ -5,7 +5,8 @@ import type { EventHub } from '../events/event-hub.js';
 import type { Caller } from './waiter.js';
 
 /**
- * The shortest time between two searches for overdue callers, in milliseconds: each search visits all waiting callers.
+ * The shortest time between two searches for overdue callers, in milliseconds. It is limited because each search visits
+ * all waiting callers.
  */
 const SHORTEST_PAUSE = 20;
 /** The shortest time between two log lines about the same node, in milliseconds, however often it comes and goes. */
@@ -33,12 +34,13 @@ export interface WaitingQueues {
 /**
  * Limits how long the callers of one service wait while the backend does not answer. The backend knows which node does
  * not answer, and since when (see {@link NodeHealth}). This class searches all waiting callers for those whose
- * `outageTimeout` is over. While there is no outage, callers cost nothing here. `ping-while-waiting.ts` makes sure that
- * an outage is noticed.
+ * `outageTimeout` has ended. While there is no outage, callers cost nothing here. `ping-while-waiting.ts` makes sure
+ * that an outage is noticed.
  */
 export class OutageLimit {
   /**
-   * Whether a node does not answer, so that new callers have to be noted. A field, because each acquisition reads it.
+   * Whether a node does not answer, so that new callers have to be recorded. This is a field because each acquisition
+   * reads it.
    */
   active = false;
   private readonly away = new Set<NodeHealth>();
@@ -57,7 +59,7 @@ export class OutageLimit {
   }
 
   /**
-   * Notes a caller that arrives during an outage.
+   * Records a caller that arrives during an outage.
    *
    * @returns the error if the caller is refused at once, because it tries only once and there is no connection
    */
@@ -65,7 +67,7 @@ export class OutageLimit {
     const since = this.since(keys);
     if (since === undefined) return undefined;
     if (caller.triesOnce && this.backend.connectionError !== undefined) {
-      // Only an answer ends an outage, and nobody else may be asking.
+      // Only an answer ends an outage, and no other caller may be sending requests.
       this.backend.health?.ping(keys);
       return this.refusal(caller, keys);
     }
@@ -80,9 +82,9 @@ export class OutageLimit {
   }
 
   /**
-   * Whether a caller whose time is over gets `unavailable` for these keys instead of `busy`: a node does not answer, or
-   * has not answered since the caller began to wait. (A wait shorter than a round trip on a healthy connection proves
-   * nothing.)
+   * Whether a caller whose time has ended gets `unavailable` for these keys instead of `busy`. It does if a node does
+   * not answer, or has not answered since the caller began to wait. (A wait shorter than a round trip on a healthy
+   * connection proves nothing.)
    *
    * @param asked whether a request about the keys is unanswered
    */
@@ -103,7 +105,7 @@ export class OutageLimit {
     return since !== undefined && this.runtime.monotonic() - Math.max(since, calledAt) >= outageTimeout;
   }
 
-  /** Why these keys get no answer; undefined: their nodes answer, as far as is known. */
+  /** Why these keys get no answer. Undefined if their nodes answer, as far as is known. */
   failure(keys: readonly string[]): BackendError | undefined {
     const node = this.nodeAway(keys);
     if (node?.since === undefined) return undefined;
@@ -113,8 +115,8 @@ export class OutageLimit {
   }
 
   /**
-   * Reports a failure after which callers continue to wait. A backend that reports outages needs no report: one line
-   * covers all failures.
+   * Reports a failure after which callers continue to wait. For a backend that reports outages it does nothing, because
+   * one log line covers all failures of an outage.
    */
   attemptFailed(error: () => Error): void {
     if (this.backend.health === undefined) this.events.emit('error', error());
@@ -129,7 +131,7 @@ export class OutageLimit {
     if (node.since === undefined) this.away.delete(node);
     else this.away.add(node);
     this.active = this.away.size > 0;
-    // Not at once, because the backend is about to reject the requests of the callers.
+    // Not immediately, because the backend is about to reject the requests of the callers.
     if (node.since !== undefined) this.runtime.nextTurn(() => this.search());
     else if (!this.active) this.cancelSearch();
   }
@@ -171,7 +173,7 @@ export class OutageLimit {
     this.nextSearch = Number.POSITIVE_INFINITY;
   }
 
-  /** Refuses all callers whose `outageTimeout` is over. */
+  /** Refuses all callers whose `outageTimeout` has ended. */
   private search(): void {
     this.cancelSearch();
     if (this.closed) return;
@@ -200,14 +202,14 @@ export class OutageLimit {
     if (line !== undefined && (line.since === since || now - line.at < QUIET_TIME)) return;
     this.lines.set(node, { at: now, since });
     const who =
-      waiting === 1 ? `A caller waits for ${example.what}` : `${waiting} callers wait, one for ${example.what}`;
+      waiting === 1 ? `A caller waits for ${example.what}` : `${waiting} callers wait, one of them for ${example.what}`;
     const first = waiting === 1 ? 'it gets' : 'the first of them gets';
     const limit = Number.isFinite(until)
-      ? `if it does not answer by ${this.timeOfDay(until - now)}, ${first} LockUnavailableError (outageTimeout)`
-      : 'for as long as that lasts (outageTimeout: Infinity)';
+      ? `If there is no answer by ${this.timeOfDay(until - now)}, ${first} LockUnavailableError (outageTimeout)`
+      : `${waiting === 1 ? 'It waits' : 'They wait'} until there is an answer (outageTimeout: Infinity)`;
     const reason = this.backend.connectionError?.message;
     const cause = new BackendError(`${node.description} does not answer`, 'unavailable', 'unknown');
-    const message = `${cause.message}${reason === undefined ? '' : ` (${reason})`}. ${who}: ${limit}`;
+    const message = `${cause.message}${reason === undefined ? '' : ` (${reason})`}. ${who}. ${limit}`;
     this.events.emit(
       'error',
       new LockUnavailableError(message, example.name, { cause: withReason(this.backend, cause) }),

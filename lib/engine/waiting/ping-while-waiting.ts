@@ -27,7 +27,7 @@ export class PingWhileWaiting {
     private readonly queues: WaitingQueues,
   ) {}
 
-  /** Notes that these callers rest until {@link unrest} is called. */
+  /** Records that these callers rest until {@link unrest} is called. */
   rest(callers: RestingCallers): void {
     if (callers.resting) return;
     callers.resting = true;
@@ -35,7 +35,7 @@ export class PingWhileWaiting {
     this.schedule();
   }
 
-  /** Notes that these callers do not rest any more. */
+  /** Records that these callers no longer rest. */
   unrest(callers: RestingCallers): void {
     if (!callers.resting) return;
     callers.resting = false;

@@ -5,8 +5,8 @@ import type { Runtime, Timer } from '../../backends/runtime.js';
 /** How long a process of rank r waits for each of the r processes in front of it, in milliseconds. */
 const TURN = 10;
 /**
- * Extra milliseconds for ranks above 1. TURN and WORK together are 25 ms, the longest time for which a process hands the
- * lock off to its own callers (see HandOffBudget).
+ * Extra milliseconds for ranks above 1. TURN and WORK together are 25 ms, the longest time for which a process hands
+ * the lock off to its own callers (see HandOffBudget).
  */
 const WORK = 15;
 
@@ -28,13 +28,13 @@ type State = 'open' | 'asking' | 'resting' | 'yielding' | 'backing off';
  * the answer is busy, the process then asks again instead of resting.
  *
  * The rank of a process is the number of processes that go before it. A process that releases the lock while n others
- * listen takes rank n, and each release message lowers its rank by one. At rank 0 it asks at once, at rank 1 after 10 ms
- * at the latest, and at rank r after 15 + r × 10 ms. While the rank is above 0, a message does not wake the process, but
- * restarts this time.
+ * listen takes rank n, and each release message lowers its rank by one. At rank 0 it asks at once, at rank 1 after 10
+ * ms at the latest, and at rank r after 15 + r × 10 ms. While the rank is above 0, a message does not wake the process,
+ * but restarts this time.
  *
  * Newcomers have rank 0. A process without waiting callers keeps its rank for a while after its release, so that its
- * next caller does not overtake other processes. If one message wakes several processes, the first to ask gets the lock.
- * The backend gives the others tickets, and the number of a ticket becomes the rank. See docs/decisions/turns.md.
+ * next caller does not overtake other processes. If one message wakes several processes, the first to ask gets the
+ * lock. The backend gives the others tickets, and the number of a ticket becomes the rank. See docs/decisions/turns.md.
  */
 export class TurnToAsk {
   private state: State = 'open';
@@ -44,7 +44,7 @@ export class TurnToAsk {
   private yieldUntil = 0;
   /** The number of release messages from this process that have not come back to it yet. */
   private ownMessagesPending = 0;
-  /** The lock may have been released since the current request was sent. */
+  /** Whether the lock may have been released since the current request was sent. */
   private missed = false;
   /** The current request was sent because of a message. */
   private woken = false;
@@ -54,7 +54,8 @@ export class TurnToAsk {
 
   /**
    * @param retry called when the backend may be asked again
-   * @param takeTicket gives this process a number among those that asked too late, if the backend supports this
+   * @param takeTicket draws a number for this process, among the processes that asked too late. Undefined if the
+   * backend does not support this
    */
   constructor(
     private readonly subscribe: (listener: (wake: Wake) => void) => Subscription,
@@ -70,7 +71,7 @@ export class TurnToAsk {
     return this.state !== 'open' && this.state !== 'asking';
   }
 
-  /** Notes that a request is sent. */
+  /** Records that a request is sent. */
   begin(): void {
     this.missed = false;
     // A caller that tries once may ask while the others rest.
@@ -105,12 +106,12 @@ export class TurnToAsk {
     this.open();
   }
 
-  /** Notes that a release is sent. This process receives the message of its own release, too. */
+  /** Records that a release is sent. This process also receives the message of its own release. */
   releasing(): void {
     if (this.subscription !== undefined) this.ownMessagesPending++;
   }
 
-  /** Notes that the release has published no message, as far as is known, so that none is expected. */
+  /** Records that the release published no message, as far as is known, so that none is expected. */
   releasedSilently(): void {
     if (this.ownMessagesPending > 0) this.ownMessagesPending--;
   }

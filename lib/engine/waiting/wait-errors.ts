@@ -7,7 +7,7 @@ import type { WaitTerms } from './waiter.js';
 /** The known details of a lock's current holder. */
 export interface KnownHolder {
   readonly holder: string | undefined;
-  /** The holder is a caller of this process. */
+  /** Whether the holder is a caller of this process. */
   readonly here: boolean;
   /** Milliseconds until its lease ends unless it is renewed; −1 when unknown or unlimited. */
   readonly remaining: number;
@@ -15,7 +15,7 @@ export interface KnownHolder {
   readonly fixed?: boolean;
   /** The holder's client. */
   readonly client?: HolderClient | undefined;
-  /** How to name a holder without a record. */
+  /** What to call a holder that has no record. */
   readonly unrecorded?: string | undefined;
 }
 
@@ -49,7 +49,7 @@ export function ofClient(client: HolderClient | undefined, unrecorded: string | 
   return unrecorded === undefined ? '' : ` of ${unrecorded}`;
 }
 
-/** @param failure the last failure; `undefined`: there was no answer */
+/** @param failure the last failure; `undefined` if there was no answer */
 export function unavailableError(
   { name, terms }: Refused,
   backend: LockBackend,

@@ -31,8 +31,8 @@ export abstract class Caller<Granted> {
   calledAt = 0;
 
   /**
-   * When the caller arrived. Set only if its wait is limited, because reading the clock for every caller took a tenth
-   * of a hand-off's time.
+   * When the caller arrived. Set only if its wait is limited, because reading the clock for every caller made hand-offs
+   * about 10 % slower.
    */
   private readonly since: number;
   private timer: Timer | undefined;
@@ -48,10 +48,10 @@ export abstract class Caller<Granted> {
     this.since = this.timed ? runtime.monotonic() : 0;
   }
 
-  /** What the caller waits for, in errors: `the lock 'order:1'`. */
+  /** What the caller waits for, as worded in error messages, for example `the lock 'order:1'`. */
   abstract get what(): string;
 
-  /** Milliseconds left of its waitTime. */
+  /** The milliseconds that remain of the caller's waitTime. */
   get remainingWait(): number {
     return this.terms.waitTime - (this.runtime.monotonic() - this.since);
   }
@@ -125,11 +125,13 @@ export class Waiter<Granted> extends Caller<Granted> {
 
   /** The waiter's pending request. */
   attempt: Attempt | undefined;
-  /** For a fair lock: until this time of the backend's clock, earlier unanswered acquisitions may still be executed. */
+  /**
+   * For a fair lock, the time on the backend's clock until which earlier unanswered acquisitions may still be executed.
+   */
   lateCopiesUntil: number | undefined;
-  /** The backend has released its owner, so the next acquisition needs another one. */
+  /** The backend has already released this waiter's owner id, so the next acquisition needs a new one. */
   ownerSpent = false;
-  /** It has asked once more after a busy answer that named an owner whose release was under way. */
+  /** Whether the waiter has already retried once because the lock's holder was just being released. */
   askedAgain = false;
   /** A message for the waiter arrived while its request was pending. */
   woken = false;
@@ -146,18 +148,21 @@ export class Waiter<Granted> extends Caller<Granted> {
     super(name, terms, runtime, granted, refused);
   }
 
-  /** Created when first needed: after a hand-off, a waiter uses its predecessor's owner id. */
+  /** Created lazily, because a waiter that receives the lock by hand-off uses its predecessor's owner id. */
   get owner(): string {
     this.ownerId ??= this.newOwner();
     return this.ownerId;
   }
 
-  /** Notes that an acquisition may have been executed, or may still be until this time of the backend's clock. */
+  /**
+   * Records that an unanswered acquisition may already have been executed, or may still be executed before `validUntil`
+   * (on the backend's clock).
+   */
   noteLateCopies(validUntil = 0): void {
     this.lateCopiesUntil = Math.max(this.lateCopiesUntil ?? 0, validUntil);
   }
 
-  /** Abandons the current owner. Locks that the backend holds for it do not belong to this waiter any more. */
+  /** Abandons the current owner id. Locks that the backend holds for that id no longer belong to this waiter. */
   renewOwner(): void {
     this.ownerId = this.lateCopiesUntil = undefined;
     this.ownerSpent = false;
@@ -198,7 +203,7 @@ export class AbortListener {
     this.callbacks.add(callback);
   }
 
-  /** Removes a callback, and the listener with the last one. */
+  /** Removes a callback. When none are left, it also removes the listener. */
   remove(callback: () => void): void {
     if (!this.callbacks.delete(callback) || this.callbacks.size > 0) return;
     listeners.delete(this.signal);

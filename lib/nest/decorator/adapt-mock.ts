@@ -34,7 +34,7 @@ export function adaptMock(mock: Mock, where: string): LockService {
 }
 
 /**
- * One acquisition. The decorator passes it on instead of a lease, because a mock may return the same lease every time.
+ * One acquisition. It stands for the lease, because a mock may return the same lease every time.
  */
 interface Held {
   /** Runs the body and ends the lock. */

@@ -8,7 +8,7 @@ import { lockedIterable } from './locked-iterable.js';
 import { lockedObservable } from './locked-observable.js';
 
 /**
- * Runs the method under a lock: at most one call with the same key runs at a time, in all processes that share the
+ * Runs the method under a lock. At most one call with the same key runs at a time, in all processes that share the
  * Redis.
  *
  * ```ts
@@ -67,8 +67,8 @@ export interface LockDecorator<Args extends readonly unknown[], Answer = never> 
     descriptor: TypedPropertyDescriptor<M> & CanBeLocked<M, Args, Answer>,
   ): void;
 
-  // For a type with two signatures, the compiler replaces type parameters by `any`, so `applyDecorators` accepts it as
-  // a MethodDecorator.
+  // This type has two signatures. For such a type, the compiler replaces type parameters by `any`, so `applyDecorators`
+  // accepts it as a MethodDecorator.
   /** @hidden */
   (): never;
 }

@@ -16,8 +16,8 @@ export type Method = (...args: Anything[]) => Anything;
  *   class) or `method`: `'order:#<args[0].id>'`. `[*]` makes a name for each element: `'sku:#<args[0].items[*].sku>'`.
  *   In values that are filled in, `%`, `:`, `{`, `}` and control characters are percent-encoded. A placeholder of
  *   another notation (`#{…}`, `${…}`, `{{…}}`, `#orderId`, `$id`, `/:id`, `{0}`, `%s`) is an error when the class is
- *   defined, because all calls would share one lock; a key function can return such text. `#<class>` changes when a
- *   minifier renames classes: replicas of different builds would then use different locks;
+ *   defined, because all calls would share one lock. A key function can return such text. `#<class>` changes when a
+ *   minifier renames classes, so replicas of different builds would use different locks;
  * - a function of the method's arguments that returns one name, or several;
  * - a list of templates.
  *
@@ -53,8 +53,8 @@ export interface DistributedLockOptions<Args extends readonly unknown[] = Anythi
    */
   readonly waitTime?: Duration;
   /**
-   * How long to wait while Redis does not answer, before LockUnavailableError, or `Infinity`. Default: the module's
-   * `outageTimeout`.
+   * How long to wait while Redis does not answer, or `Infinity`. Then the call fails with LockUnavailableError.
+   * Default: the module's `outageTimeout`.
    */
   readonly outageTimeout?: Duration;
   /**
@@ -74,14 +74,14 @@ export interface DistributedLockOptions<Args extends readonly unknown[] = Anythi
    */
   readonly onBusy?: 'throw' | 'skip' | (string & {}) | BusyAnswer<Args>;
   /**
-   * Keeps the lock for at least this long, even if the method ends earlier. Use it for cron jobs: hosts whose clocks
-   * differ do not start the same job at the same moment. With re-entry, the outer lease keeps the lock for at least
-   * that long. At most 10 years. Default: 0.
+   * Keeps the lock for at least this long, even if the method ends earlier. Use it for cron jobs, because hosts whose
+   * clocks differ do not start the same job at the same moment. With re-entry, the outer lease keeps the lock for at
+   * least that long. At most 10 years. Default: 0.
    */
   readonly holdAtLeast?: Duration;
   /**
-   * When the lock was lost while the method ran: `'throw'` LockLostError, or `'warn'` and return the result. Default:
-   * the module's.
+   * What happens if the lock was lost while the method ran. `'throw'`: the call fails with LockLostError. `'warn'`: a
+   * warning is logged, and the call returns the result. Default: the module's.
    */
   readonly onLost?: 'throw' | 'warn';
   /**

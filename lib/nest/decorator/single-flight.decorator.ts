@@ -53,8 +53,8 @@ interface FlightMethod extends DecoratedMethod {
 }
 
 /**
- * Runs the method once for all calls with the same key at the same time, in all processes that share the Redis: one
- * call runs it, and the others get its result. With `keepFor`, later calls get it, too.
+ * Runs the method once for all calls with the same key at the same time, in all processes that share the Redis. One
+ * call runs it, and the others get its result. With `keepFor`, later calls also get the result.
  *
  * ```ts
  * @SingleFlight({ key: 'prices:#<args[0]>', keepFor: '1m' })
@@ -67,7 +67,7 @@ interface FlightMethod extends DecoratedMethod {
  * The method returns a promise of a JSON value. For other types, set `serialize` and `deserialize`. All callers get a
  * copy of what the method returned, so the result may depend only on the key. If it depends on something else, such as
  * the user, make that a part of the key. The decorator may be used where `@DistributedLock` may. In the method,
- * `currentLease()` has the fencing token. `LockService.forgetResult(name)` deletes a kept result.
+ * `currentLease()` has the fencing token. `LockService.forgetResult(name)` deletes a stored result.
  *
  * Calls fail with the errors of `LockService.singleFlight`, and with LockKeyError when no name can be made from the
  * arguments. A call with the same key from inside the method fails with LockDeadlockError, because it would wait for

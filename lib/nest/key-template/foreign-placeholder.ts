@@ -1,6 +1,6 @@
 /**
- * Placeholders of other libraries and languages. They would not be filled in here, so all calls would have the same
- * text.
+ * Placeholders of other libraries and languages. They would not be filled in here, so all calls would lock the same
+ * name.
  */
 const NOTATIONS = [
   String.raw`[#$%@]\{[^}]*\}`, // #{args[0]} ${id} %{id} @{id}

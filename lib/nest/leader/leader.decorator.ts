@@ -12,7 +12,7 @@ export interface LeaderOptions {
   readonly service?: string;
 }
 
-/** {@link LeaderOptions} after the check. */
+/** {@link LeaderOptions} that were checked, with the method. */
 export interface LeaderMetadata extends LeaderOptions {
   /** `Class.method` */
   readonly where: string;
@@ -36,8 +36,8 @@ const OPTION_NAMES: readonly string[] = ['name', 'service'] satisfies (keyof Lea
  * ```
  *
  * The leadership lasts as long as the method's promise. When the method returns or throws, this process resigns, and
- * stands for election again after a pause of 0.5 to 30 seconds. `lease.signal` aborts when the lock was lost and when the
- * application shuts down (`beforeApplicationShutdown`); return soon after that. See {@link LockService.lead}.
+ * stands for election again after a pause of 0.5 to 30 seconds. `lease.signal` aborts when the lock was lost, and when
+ * the application shuts down (`beforeApplicationShutdown`). Return soon after that. See {@link LockService.lead}.
  *
  * Use it on singleton providers and controllers, not on request-scoped or transient ones. The
  * application does not start without a RedisLockModule.

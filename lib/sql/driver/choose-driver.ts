@@ -11,7 +11,7 @@ const CONNECT_TIMEOUT = 5_000;
 export interface DriverChoice {
   readonly kind: 'postgres' | 'mysql';
   readonly driver: Driver;
-  /** Secrets that no message may contain. */
+  /** Secrets that must not appear in any message. */
   readonly secrets: readonly string[];
 }
 
@@ -26,14 +26,14 @@ const KINDS: Readonly<Record<string, DriverChoice['kind']>> = {
  * A driver for this URL, or what is wrong with it. The message does not quote the URL, which may contain a password.
  */
 export function driverFromUrl(url: unknown): DriverChoice | string {
-  const example = "write 'postgres://user:password@host:5432/database' or 'mysql://…'";
-  if (typeof url !== 'string' || !URL.canParse(url)) return `url is not a URL: ${example}`;
+  const example = "Write 'postgres://user:password@host:5432/database' or 'mysql://…'";
+  if (typeof url !== 'string' || !URL.canParse(url)) return `url is not a URL. ${example}`;
   const { protocol, hostname, port, pathname, username, password, searchParams } = new URL(url);
   const kind = KINDS[protocol];
-  if (kind === undefined) return `url begins with '${protocol}': ${example}`;
+  if (kind === undefined) return `url must not begin with '${protocol}'. ${example}`;
   if (![username, password, pathname].every(isEncoded))
-    return 'url has a % in the user name, the password or the database that encodes nothing: write it as %25';
-  if (pathname.length < 2) return `url names no database: ${example}`;
+    return 'the user name, password or database in url contains a % that is not part of an escape sequence. Write it as %25';
+  if (pathname.length < 2) return `url does not contain a database name. ${example}`;
   const { problem } = kind === 'mysql' ? sslOf(searchParams) : {};
   if (problem !== undefined) return problem;
   const defaultPort = kind === 'postgres' ? 5432 : 3306;
@@ -71,7 +71,7 @@ export function driverFromPool(given: RowLocksOptions['pool'], connections: numb
     return { kind: 'postgres', driver: { ...driver, spare: most - connections }, secrets: secretsOf(password) };
   }
   const inner = typeof pool?.pool?.getConnection === 'function' ? pool.pool : pool;
-  if (typeof inner?.getConnection !== 'function') return 'pool must be a pool of pg or of mysql2';
+  if (typeof inner?.getConnection !== 'function') return 'pool must be a pg or mysql2 pool';
   const most = inner.config?.connectionLimit ?? 10;
   if (most <= connections) return tooSmall('connectionLimit', most, connections);
   const driver = mysqlPoolDriver(inner as unknown as MysqlPool, 'mysql (given pool)');
@@ -80,7 +80,7 @@ export function driverFromPool(given: RowLocksOptions['pool'], connections: numb
 }
 
 function tooSmall(option: string, most: number, connections: number): string {
-  return `the pool has at most ${most} connections, and ${connections + 1} are needed: set its ${option} to ${connections + 1} or more, or connections to less`;
+  return `the pool has at most ${most} connections, but ${connections + 1} are needed. Set its '${option}' to at least ${connections + 1}, or reduce the option 'connections'`;
 }
 
 function secretsOf(password: unknown): readonly string[] {

@@ -2,7 +2,7 @@
 const PATIENCE = 5_000;
 
 /**
- * Takes a connection from the user's pool. pg and mysql2 wait for ever if all its connections are in use. A connection
+ * Takes a connection from the user's pool. pg and mysql2 wait forever if all its connections are in use. A connection
  * that arrives too late is released.
  *
  * @throws the driver's error, or one that says that the pool has no free connection

@@ -8,7 +8,7 @@ export class AdvisoryRows {
   /** @param space the key space of the table */
   private constructor(private readonly space: string) {}
 
-  /** `undefined`: the table does not exist, or this transaction does not see it. */
+  /** Returns `undefined` if the table does not exist, or this transaction does not see it. */
   static async of(query: RowQuery, table: string): Promise<AdvisoryRows | undefined> {
     const [row] = rowsOf(
       await query(
@@ -19,14 +19,14 @@ export class AdvisoryRows {
     return row && new AdvisoryRows(keySpace(row.schema, row.name));
   }
 
-  /** False: `isTry` is set, and another transaction or session has the lock. */
+  /** Returns false if `isTry` is set and another transaction or session has the lock. */
   async lock(query: RowQuery, key: string, mode: 'exclusive' | 'share', isTry: boolean): Promise<boolean> {
     const name = `pg_${isTry ? 'try_' : ''}advisory_xact_lock${mode === 'share' ? '_shared' : ''}`;
     const [row] = rowsOf(await query(`SELECT ${name}(CAST($1 AS bigint)) AS locked`, [this.numberOf(key)]));
     return !isTry || row?.locked === true;
   }
 
-  /** False: the lock is free again, because the statements run outside of a transaction. */
+  /** Returns false if the lock is already free again, because the statements run outside of a transaction. */
   async isLocked(query: RowQuery, key: string): Promise<boolean> {
     const text = `SELECT 1 AS one FROM pg_locks WHERE pid = pg_backend_pid() AND locktype = 'advisory' AND objsubid = 1 AND granted
       AND ((CAST(classid AS bigint) << 32) | CAST(objid AS bigint)) = CAST($1 AS bigint)`;

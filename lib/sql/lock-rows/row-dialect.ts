@@ -10,11 +10,11 @@ export interface RowDialect {
   makeRow(autocommit: RowQuery, table: string, key: string): Promise<void>;
   /** Runs `work` with this time limit for each lock. `undefined`: the limit of the database. */
   within(query: RowQuery, waitTime: number | undefined, work: () => Promise<void>): Promise<void>;
-  /** False: the row does not exist. */
+  /** Returns false if the row does not exist. */
   lock(query: RowQuery, table: string, key: string, mode: 'exclusive' | 'share', isTry: boolean): Promise<boolean>;
   /**
-   * False: the lock is free again, because the statements run outside of a transaction. True if the server does not
-   * report this.
+   * Returns false if the lock is already free again, because the statements run outside of a transaction. Returns true
+   * if the server does not report this.
    */
   isInTransaction(query: RowQuery): Promise<boolean>;
   /** Whether an error says that another transaction has locked the row. */

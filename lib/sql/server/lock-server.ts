@@ -1,7 +1,7 @@
 import type { SessionIdentity, SqlConnection } from '../driver/sql-connection.js';
 import type { Grant, SessionLocks } from '../session-locks/session-locks.js';
 
-/** What messages call one kind of locks. */
+/** The words for one kind of locks in messages. */
 export interface LockWords {
   /** The public function that creates the backend: `rowLocks()`. */
   readonly factory: string;
@@ -50,7 +50,7 @@ export interface KnownState {
  * on the control connection. They reject with the driver's errors or ConnectionLost.
  */
 export interface LockServer {
-  /** What messages call the locks. */
+  /** The words for these locks in messages. */
   readonly words: LockWords;
   /** The locks that sessions of this server take. */
   readonly locks: SessionLocks;
@@ -91,17 +91,17 @@ export interface LockServer {
 
   /** Creates the row of the lock in the state table if it is missing. */
   makeState(control: SqlConnection, key: string): Promise<void>;
-  /** How many holders {@link note} can note in one statement. */
+  /** How many holders {@link note} can record in one statement. */
   readonly mostNotes: number;
   /**
-   * Notes holders of different locks and issues their tokens. `undefined`: the lock has no row in the state table.
-   * Either notes all of them, or rejects.
+   * Records holders of different locks and issues their tokens. `undefined`: the lock has no row in the state table.
+   * Either records all of them, or rejects.
    */
   note(control: SqlConnection, entries: readonly HolderEntry[]): Promise<readonly (TokenRange | undefined)[]>;
   noteLease(control: SqlConnection, key: string, owner: string, leaseTime: number): Promise<void>;
   /**
-   * Notes that these owners no longer hold these locks, unless they have acquired them again. Absent: the sessions show
-   * this without a note.
+   * Records that these owners no longer hold these locks, unless they have acquired them again. Absent: the sessions
+   * show this without a note.
    */
   withdraw?(control: SqlConnection, notes: readonly HolderNote[]): Promise<void>;
   /** Makes later tokens of the lock exceed this one. */
@@ -110,8 +110,8 @@ export interface LockServer {
   /** The keys of all locks whose holder's session is alive. */
   heldKeys(control: SqlConnection): Promise<readonly string[]>;
   /**
-   * Ends the session that holds this lock. False: the owner or the token has changed since it was read, and nothing was
-   * done.
+   * Ends the session that holds this lock. Returns false, and does nothing, if the owner or the token has changed since
+   * it was read.
    */
   kill(control: SqlConnection, key: string, state: KnownState): Promise<boolean>;
   /** Finds which of these sessions run a statement. Sessions are given by their numbers. */

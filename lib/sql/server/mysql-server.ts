@@ -163,7 +163,7 @@ export class MysqlServer implements LockServer {
     await control.run(text, [toSeconds(leaseTime) * 1_000, toBytes(key), owner]);
   }
 
-  /** Needed because not every user can see whether a session is in a transaction. */
+  /** Records must be withdrawn because not every user can see whether a session is in a transaction. */
   async withdraw(control: SqlConnection, notes: readonly HolderNote[]): Promise<void> {
     const meant = notes.map(() => '(lock_name = ? AND owner = ? AND token = ?)').join(' OR ');
     const text = `UPDATE ${this.state} SET owner = NULL WHERE ${meant}`;
@@ -257,7 +257,7 @@ export class MysqlServer implements LockServer {
 const NO_SUCH_SESSION = 1094;
 const LOCK_TIMEOUT = 1205;
 const DEADLOCK = 1213;
-/** How often a statement is sent at most if it finds a row of the state locked. */
+/** How many times a statement is sent at most if it finds a row of the state table locked. */
 const ATTEMPTS = 3;
 /**
  * In MySQL, its column of statements is utf8mb3. A running statement with another character makes every query of it

@@ -18,7 +18,10 @@ import type { TableNames } from './table-name.js';
 
 /** How long a terminated session may take to end, in milliseconds. */
 const KILL_TIME = 1_000;
-/** How often notes are sent again because the limit of the tokens had to be raised first. */
+/**
+ * How many times at most a statement that records holders is sent. It is sent again when rows were missing, or when the
+ * token limit had to be raised first.
+ */
 const RAISES = 3;
 
 /** PostgreSQL. Sessions are the rows of `pg_stat_activity`. */
@@ -64,10 +67,11 @@ export class PostgresServer implements LockServer {
     const { rows: activities } = await control.run('SHOW track_activities');
     if (activities[0].track_activities === 'off')
       throw new UnsuitableServer(
-        'track_activities is off: without it the server does not show which sessions hold locks and wait. Set track_activities = on for this server, database or user',
+        'track_activities is off. Without it, the server does not show which sessions hold locks or wait for them. Set track_activities = on for this server, database or user',
       );
     const newer: string[] = [];
-    // Not every operating system has it. A setting that is local to its transaction ends with this statement.
+    // Probes for client_connection_check_interval, which not every operating system supports. The setting is local to
+    // the transaction, so it ends with this statement.
     const looksForClients = "SELECT set_config('client_connection_check_interval', '1000', true)";
     const isKnown = version >= 140_000 && (await control.run(looksForClients).then(() => true, unlessLost(control)));
     if (isKnown) newer.push("client_connection_check_interval = '1s'");
@@ -185,7 +189,10 @@ export class PostgresServer implements LockServer {
     return rows.map(({ key }) => String(key));
   }
 
-  /** The row of the state is locked, so nobody is noted as the holder between the comparison and the termination. */
+  /**
+   * Locks the lock's row, so no new holder can be recorded after the row is compared and before the session is
+   * terminated.
+   */
   async kill(control: SqlConnection, key: string, { owner, token, session }: KnownState): Promise<boolean> {
     const { rows: killed } = await control.run(
       `WITH meant AS (SELECT session, transaction FROM ${this.state} WHERE lock_name = $1 AND owner = $2 AND token = $3 FOR UPDATE)
@@ -218,10 +225,10 @@ export class PostgresServer implements LockServer {
   }
 }
 
-/** @throws UnsuitableServer when it is too old */
+/** @throws UnsuitableServer when the server is too old */
 export function checkPostgresVersion(version: number, oldest: number, title: string): void {
   if (version >= oldest) return;
-  const message = `${title} need PostgreSQL ${numberOf(oldest)} or later, and this server is PostgreSQL ${numberOf(version)}`;
+  const message = `${title} need PostgreSQL ${numberOf(oldest)} or later, but this server is PostgreSQL ${numberOf(version)}`;
   throw new UnsuitableServer(message);
 }
 
@@ -231,7 +238,7 @@ function numberOf(version: number): string {
   return major < 10 ? `${major}.${minor}` : String(major);
 }
 
-/** For a statement that may fail, but not because the connection is lost. */
+/** An error handler that ignores the failure of a statement, unless the connection was lost. */
 function unlessLost(connection: SqlConnection): (error: unknown) => boolean {
   return (error) => {
     if (connection.ended !== undefined || error instanceof ConnectionLost) throw error;

@@ -20,8 +20,8 @@ const NEXT = 'greatest(s.token + s.reserved + 1, source.time)';
  * docs/decisions/sql-tokens.md.
  *
  * Statements that issue a token have the form `WITH ${source} … UPDATE state AS s SET ${assignments(…)} FROM source
- * WHERE … AND ${areLeft} RETURNING ${returned}`; {@link noteOne} is such an UPDATE. {@link read} reads each row. If there
- * is none, {@link provideFor} returns whether to try again.
+ * WHERE … AND ${areLeft} RETURNING ${returned}`; {@link noteOne} is such an UPDATE. {@link read} reads each row. If
+ * there is none, {@link provideFor} returns whether to try again.
  */
 export class PostgresTokens {
   readonly tableStatements: readonly string[];
@@ -69,8 +69,8 @@ export class PostgresTokens {
   }
 
   /**
-   * An UPDATE that notes one holder and issues its token. Its parameters are {@link holderValues}, the first ones of the
-   * statement.
+   * An UPDATE that records one holder and issues its token. Its parameters are {@link holderValues}, the first ones of
+   * the statement.
    *
    * @param only a further CTE, whose column `ok` must be true
    */
@@ -116,9 +116,9 @@ export class PostgresTokens {
   }
 
   /**
-   * To be called for locks that got no token although their rows exist.
+   * Call this for locks that got no token although their rows exist.
    *
-   * @returns true: it made tokens available; false: they already were
+   * @returns whether it made tokens available; false if they already were
    */
   async provideFor(control: SqlConnection, keys: readonly string[]): Promise<boolean> {
     const { rows } = await control.run(

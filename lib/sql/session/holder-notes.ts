@@ -64,7 +64,7 @@ export class HolderNotes {
   }
 
   /**
-   * Sends a statement that takes a lock and notes its holder, unless notes should share statements now.
+   * Sends a statement that takes a lock and records its holder, unless notes should share statements now.
    *
    * @param send returns `undefined` if there is no such statement
    * @returns `undefined` if nothing was sent: take the lock, and {@link write} the note
@@ -84,7 +84,7 @@ export class HolderNotes {
     return new Promise((resolve, reject) => this.notes.add({ entry, resolve, reject }));
   }
 
-  /** Notes that these locks are free or about to become free. Rejects if their old notes may remain. */
+  /** Records that these locks are free or about to become free. Rejects if their old notes may remain. */
   async withdraw(notes: readonly NoteToWithdraw[]): Promise<void> {
     if (this.server.withdraw === undefined) return;
     await Promise.all(notes.map((note) => this.withdrawOne(note)));

@@ -88,7 +88,7 @@ export class SessionPool {
   }
 
   /**
-   * Closes all sessions except those for which `keeps` returns true. The server ends these when their leases are over.
+   * Closes all sessions except those for which `keeps` returns true. The server ends these when their leases end.
    */
   async close(keeps: (session: SqlConnection) => boolean): Promise<void> {
     this.closed = true;

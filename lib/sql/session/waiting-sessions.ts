@@ -15,10 +15,11 @@ interface WaitingSession {
 }
 
 /**
- * Makes sure that sessions which wait for a lock do so in the database. Otherwise a caller would wait for ever on a
+ * Makes sure that sessions which wait for a lock do so in the database. Otherwise a caller would wait forever on a
  * connection that was cut silently. If the database has granted the lock to the session of such a connection, nobody
  * else could get the lock for the length of a lease. One statement checks all sessions, three times per shortest lease.
- * A session that does not wait in two checks, and whose statement is still unanswered then, is ended on both sides.
+ * If two checks in a row find that a session does not wait, and its statement is still unanswered, the session is ended
+ * on both sides.
  */
 export class WaitingSessions {
   private readonly waiting = new Set<WaitingSession>();

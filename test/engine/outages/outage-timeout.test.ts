@@ -194,7 +194,7 @@ describe('while the backend does not answer', () => {
     await runtime.advance(11_000);
     await Promise.all(calls);
     expect(logger.errors).toEqual([
-      "memory does not answer. 3 callers wait, one for the lock 'a': if it does not answer by 00:00:10 UTC, the first of them gets LockUnavailableError (outageTimeout)",
+      "memory does not answer. 3 callers wait, one of them for the lock 'a'. If there is no answer by 00:00:10 UTC, the first of them gets LockUnavailableError (outageTimeout)",
     ]);
   });
 

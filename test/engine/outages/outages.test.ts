@@ -52,7 +52,7 @@ describe('when the backend gives no answer', () => {
       const waiting = locks.acquire('order');
       await runtime.advance(5_000);
       expect(logger.errors).toEqual([
-        "memory does not answer. A caller waits for the lock 'order': if it does not answer by 00:00:10 UTC, it gets LockUnavailableError (outageTimeout)",
+        "memory does not answer. A caller waits for the lock 'order'. If there is no answer by 00:00:10 UTC, it gets LockUnavailableError (outageTimeout)",
       ]);
       backend.heal();
       await (await runtime.until(waiting)).release();

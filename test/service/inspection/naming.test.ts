@@ -75,7 +75,7 @@ describe('a holder is named', () => {
     await until(() => log.warnings.length > 0, 60_000);
     expect(log.warnings).toEqual([
       expect.stringMatching(
-        /^A caller waits for the lock 'order:1' for over 30 s; held by shop-2 on \S+, pid \d+, in OrdersService\.pay, since \d+ s \(.*:1\)$/,
+        /^A caller has waited for the lock 'order:1' for over 30 s; held by shop-2 on \S+, pid \d+, in OrdersService\.pay, for \d+ s \(.*:1\)$/,
       ),
     ]);
     orders.end();

@@ -83,8 +83,8 @@ describe('a holder without a record', () => {
     stop.abort();
     await Promise.all(waits);
     expect([...log.warnings].sort()).toEqual([
-      `A caller waits for the lock 'gone' for over 30 s; held by a client without a record: ${ENDED} (${gone})`,
-      `A caller waits for the lock 'java' for over 30 s; held by a Redisson client (${redisson})`,
+      `A caller has waited for the lock 'gone' for over 30 s; held by a client without a record: ${ENDED} (${gone})`,
+      `A caller has waited for the lock 'java' for over 30 s; held by a Redisson client (${redisson})`,
     ]);
   }, 120_000);
 });

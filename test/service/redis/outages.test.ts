@@ -148,7 +148,7 @@ describe('while Redis is away', () => {
     const about = lines.filter((line) => line.includes('callers wait'));
     expect(about).toEqual([
       expect.stringMatching(
-        /^redis 127\.0\.0\.1:\d+\/0 does not answer \(.*\)\. 3 callers wait, one for the lock 'a': if it does not answer by \d\d:\d\d:\d\d UTC, the first of them gets LockUnavailableError \(outageTimeout\)$/,
+        /^redis 127\.0\.0\.1:\d+\/0 does not answer \(.*\)\. 3 callers wait, one of them for the lock 'a'\. If there is no answer by \d\d:\d\d:\d\d UTC, the first of them gets LockUnavailableError \(outageTimeout\)$/,
       ),
     ]);
   });
@@ -181,11 +181,11 @@ describe('the log', () => {
     const locks = open({ connection: `redis://:${SECRET}@127.0.0.1:${redis.port}` });
     await until(() => lines.length > 0);
     expect(lines[0]).toMatch(
-      /^redis 127\.0\.0\.1:\d+\/0: WRONGPASS .*: check user and password; reserved characters in a URL are percent-encoded$/,
+      /^redis 127\.0\.0\.1:\d+\/0: WRONGPASS .*: check the user and the password\. Reserved characters in a URL must be percent-encoded$/,
     );
     const error = await errorOf(locks.acquire('order'));
     expect(error).toBeInstanceOf(LockUnavailableError);
-    expect(error.message).toMatch(/check user and password/);
+    expect(error.message).toMatch(/check the user and the password/);
     expect(lines.join() + error.message).not.toContain(SECRET);
     await locks.close();
     await redis.stop();

@@ -27,7 +27,7 @@ describe('startCluster', () => {
     expect(await client.get('moving')).toBe('value');
   });
 
-  it('leaves a migration open in the middle', async () => {
+  it('can leave a slot migration half finished', async () => {
     const client = cluster.client();
     await client.mset('{half}1', '1', '{half}2', '2');
     const move = await cluster.beginMove(await cluster.slotOf('{half}'));
@@ -40,7 +40,7 @@ describe('startCluster', () => {
     expect(await client.mget('{half}1', '{half}2')).toEqual(['1', '2']);
   });
 
-  it('hands a master over to its replica', async () => {
+  it('fails over from a master to its replica', async () => {
     const slot = await cluster.slotOf('calm');
     const [old, replica] = [await cluster.masterOf(slot), await cluster.replicaOf(slot)];
     expect(await cluster.failover(slot)).toBe(replica);

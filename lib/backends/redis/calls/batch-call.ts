@@ -9,7 +9,7 @@ import { timeoutError } from './call-errors.js';
 
 /** Script calls that were sent together. */
 export class Dispatch {
-  /** How many of them have no answer yet. */
+  /** How many of the calls have no answer yet. */
   pending = 0;
 }
 
@@ -33,7 +33,10 @@ export class BatchCall<Request extends Batchable, Reply> implements ScriptReques
   readonly args: readonly string[];
   readonly deadline: number | undefined;
   private call!: ScriptCall;
-  /** A cluster client sends an abandoned command as a PING to any node, so the answer says nothing about this node. */
+  /**
+   * Whether the call was abandoned. A cluster client then sends a PING to an arbitrary node instead, so the answer says
+   * nothing about this node.
+   */
   private givenUp = false;
 
   constructor(
@@ -104,7 +107,7 @@ export class BatchCall<Request extends Batchable, Reply> implements ScriptReques
     const outcome = isLast && !call.written ? 'refused' : 'unknown';
     const error = () => timeoutError(batch.connection, batch.commandTimeout, outcome, call.validUntil);
     for (const item of overdue) batch.reject(item, error());
-    // The call may never be answered, and the requests behind it must not wait for it.
+    // The call may never be answered, so later requests must not wait for it.
     if (isLast) batch.callEnded(this);
   }
 

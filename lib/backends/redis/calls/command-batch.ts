@@ -7,16 +7,16 @@ import { BatchedRequest } from './batched-request.js';
 import type { Batchable, BatchedScript } from './batched-script.js';
 import { closedError, timeoutError } from './call-errors.js';
 
-/** The longest script call. A longer one would block other clients. */
+/** The most requests in one script call. A larger batch would block other clients for too long. */
 const LARGEST_BATCH = 128;
 const SMALLEST_FULL_BATCH = 32;
 /** One batch that the server executes, and one that it can start next. */
 const MAX_DISPATCHES = 2;
 
 /**
- * The requests of one command to one node. Requests of one tick that are alike and in one slot are sent in one script
- * call. At most two such batches are in flight, and later requests wait for the next one. Each request is answered
- * separately, within the command timeout.
+ * The requests of one command to one node. Similar requests made in the same tick, for the same slot, are sent in one
+ * script call. At most two such batches are in flight, and later requests wait for the next one. Each request is
+ * answered separately, within the command timeout.
  */
 export class CommandBatch<Request extends Batchable, Reply> implements BatchCallOwner<Request, Reply> {
   private queue: BatchedRequest<Request, Reply>[] = [];
@@ -163,7 +163,10 @@ export class CommandBatch<Request extends Batchable, Reply> implements BatchCall
     return answerTimer(this.runtime, due, (moment) => this.rejectOverdue(moment));
   }
 
-  /** Rejects what was due at this moment. Later requests may have been made while the event loop was blocked. */
+  /**
+   * Rejects the requests whose deadline was at or before `moment`. The event loop may have been blocked since then, so
+   * requests with later deadlines are kept.
+   */
   private rejectOverdue(moment: number): void {
     for (const call of [...this.calls]) call.expire(moment);
     const first = this.queue.findIndex(({ deadline }) => deadline > moment);
@@ -187,7 +190,7 @@ export class CommandBatch<Request extends Batchable, Reply> implements BatchCall
   }
 }
 
-/** Divides requests into groups that can share a script call, because they are alike and, in a cluster, in one slot. */
+/** Groups requests that can share a script call: they must be alike and, in a cluster, belong to the same slot. */
 function groupRequests<Request extends Batchable, Reply>(
   items: BatchedRequest<Request, Reply>[],
   command: BatchedScript<Request, Reply>,

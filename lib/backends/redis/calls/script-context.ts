@@ -5,7 +5,7 @@ import type { HighestToken } from '../highest-token.js';
 import type { PublishMode } from '../pubsub/publish-mode.js';
 import type { SingleCalls } from './single-calls.js';
 
-/** Makes acquisitions count only when enough replicas have them. */
+/** Makes acquisitions succeed only when enough replicas have confirmed them. */
 export interface ReplicaConfirmation {
   /**
    * Resolves when enough replicas have what `call` wrote.

@@ -34,7 +34,7 @@ export class SingleCalls {
   }
 
   /**
-   * As {@link call}, for a script that takes something: its first argument is the server time after which it must not
+   * Like {@link call}, for a script that takes something: its first argument is the server time after which it must not
    * be executed.
    */
   callInTime(script: Script, keys: readonly string[], args: readonly string[]): Promise<SingleReply> {
@@ -69,7 +69,7 @@ class SingleCall implements ScriptRequest {
   private call!: ScriptCall;
   private timer: Timer | undefined;
   private ended = false;
-  /** Its late answer says nothing about the node: see batch-call.ts. */
+  /** Whether the call was abandoned. A late answer then says nothing about the node: see batch-call.ts. */
   private givenUp = false;
 
   constructor(

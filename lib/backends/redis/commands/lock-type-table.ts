@@ -14,19 +14,19 @@ import type { ScriptName } from '../scripts.js';
 type KeyOfLock = LockKey<Pick<OwnerRef, 'key'>>;
 type KeyOfOwner = LockKey<Pick<OwnerRef, 'key' | 'owner'>>;
 
-/** A script, and the keys that it needs of each lock, in its order. */
+/** A script, and the keys that it needs for each lock, in the order that it expects. */
 export interface LockScript {
   readonly name: ScriptName;
   readonly keys: readonly KeyOfOwner[];
 }
 
 export interface AcquireScript extends LockScript {
-  /** Its arguments besides lease time, highest token and reserve. */
+  /** The argument that the script takes besides the lease time, the highest token and the reserve. */
   readonly option?: keyof Pick<AcquireRequest, 'waiterTimeout' | 'pastWaitingWriters'>;
 }
 
 export interface RefreshScript extends LockScript {
-  /** It may have to wake a waiter. */
+  /** Whether the script may have to wake a waiter. */
   readonly publishes: boolean;
 }
 
@@ -55,7 +55,7 @@ const READ_LEASE: KeyOfOwner = { of: ({ key, owner }) => readLease(key, owner), 
 
 const FORGOTTEN: KeyOfLock = { of: ({ key }) => forgottenAt(key), type: 'string' };
 
-/** A lock of any type, and its queue if it is fair. */
+/** The keys of a fair lock: the lock and its queue. */
 export const FAIR_KEYS: readonly KeyOfLock[] = [
   LOCK,
   { of: ({ key }) => fairQueue(key), type: 'list' },
@@ -91,7 +91,7 @@ export const LOCK_SCRIPTS: Record<HeldType, LockTypeScripts> & Record<Transferab
     release: { name: 'release-read', keys: [LOCK, READ_LEASE] },
     renew: { name: 'renew-read', keys: [LOCK, READ_LEASE] },
   },
-  // flights/redis-flights.ts acquires and releases it with results.
+  // Single flights with results are acquired and released in flights/redis-flights.ts.
   flight: {
     acquire: { name: 'acquire-reentrant', keys: [LOCK] },
     release: { name: 'release-reentrant', keys: [LOCK] },

@@ -13,7 +13,7 @@ const RENEWED = 1;
 /** Renewals of one lock type, sent together. */
 export class RenewBatch implements BatchedScript<RenewRequest, boolean> {
   readonly script;
-  /** It acquires nothing. */
+  /** A renewal acquires nothing, so it needs no deadline. */
   readonly limited = false;
   readonly unsentReply = undefined;
   private readonly form: LockScript;

@@ -1,35 +1,41 @@
 import { BackendError } from '../../lock-backend.js';
 import { messageOf } from './redis-errors.js';
 
-/** The advice for errors whose message begins with or contains a text. */
+/** Advice for errors, by what their code or message contains. */
 const ADVICE: readonly (readonly [RegExp, string])[] = [
-  [/ECONNREFUSED/, 'nothing listens there; check host and port, and that Redis runs'],
-  [/ENOTFOUND|EAI_AGAIN/, 'the host name cannot be resolved; check the name and the DNS'],
+  [/ECONNREFUSED/, 'nothing is listening there. Check the host and port, and that Redis is running'],
+  [/ENOTFOUND|EAI_AGAIN/, 'the host name cannot be resolved. Check the name and your DNS'],
   [
     /ETIMEDOUT|Connection timeout|EHOSTUNREACH|ENETUNREACH/,
-    'the host cannot be reached; check firewalls, security groups and the network',
+    'the host cannot be reached. Check firewalls, security groups and the network',
   ],
-  [/ENOENT|EACCES/, 'check the path of the socket, and its permissions'],
-  [/NOAUTH/, 'it requires a password: redis://user:password@host; reserved characters are percent-encoded'],
-  [/DENIED|protected mode/, "set a password on the server, or connect from the server's own host"],
-  [/WRONGPASS|AUTH/, 'check user and password; reserved characters in a URL are percent-encoded'],
+  [/ENOENT|EACCES/, 'check the path of the socket and its permissions'],
+  [/NOAUTH/, 'Redis requires a password: redis://user:password@host, with reserved characters percent-encoded'],
+  [
+    /DENIED|protected mode/,
+    "Redis is in protected mode. Set a password on the server, or connect from the server's own host",
+  ],
+  [/WRONGPASS|AUTH/, 'check the user and the password. Reserved characters in a URL must be percent-encoded'],
   [
     /CERT_|certificate|SELF_SIGNED|UNABLE_TO_/i,
-    "this host does not trust the server's certificate; name the file of its CA in NODE_EXTRA_CA_CERTS",
+    "this host does not trust the server's certificate. Set NODE_EXTRA_CA_CERTS to the path of its CA file",
   ],
-  [/SSL|TLS|ECONNRESET|wrong version/i, 'check that both sides use TLS (rediss://), or neither'],
+  [/SSL|TLS|ECONNRESET|wrong version/i, 'check that both sides use TLS (rediss://), or that neither does'],
   [
     /EPIPE|Connection is closed/,
-    'the server hung up: it may be in protected mode (no password, another host), or have no connection left (maxclients)',
+    'the server closed the connection. It may be in protected mode (no password is set, and you connect from another host), or maxclients may be reached',
   ],
-  [/maxclients|max number of clients/i, 'Redis has no connection left; raise maxclients, or find out who holds them'],
-  [/LOADING|BUSY|MASTERDOWN|CLUSTERDOWN/, 'this passes once Redis has started, or the failover is over'],
+  [
+    /maxclients|max number of clients/i,
+    'Redis refused the connection because maxclients is reached. Raise maxclients, or find the clients that hold connections with CLIENT LIST',
+  ],
+  [/LOADING|BUSY|MASTERDOWN|CLUSTERDOWN/, 'this ends once Redis has started, or once the failover is complete'],
 ];
 
 /**
- * What to do about an error of a connection; undefined: not known.
+ * What to do about a connection error; undefined if there is no advice.
  *
- * @param usesTls whether TLS was asked for: a server without it does not answer the handshake
+ * @param usesTls whether the client uses TLS. A server without TLS does not answer the handshake.
  */
 export function connectionAdvice(error: unknown, usesTls = false): string | undefined {
   const { code = '' } = (error ?? {}) as { code?: string };
@@ -41,8 +47,8 @@ export function connectionAdvice(error: unknown, usesTls = false): string | unde
 }
 
 /**
- * The error of a connection for logs: where it happened, the reason, and what to do. Both connections of a service log
- * the same text.
+ * A connection error for logs, with the address, the reason and what to do. Both connections of a service log the same
+ * text.
  */
 export function explained(error: unknown, description: string): Error {
   const message = messageOf(error);

@@ -20,7 +20,7 @@ export class NodeOutages implements NodeWatch {
     private readonly silent: SilentConnections,
   ) {}
 
-  /** @param key undefined: no particular node is meant */
+  /** @param key undefined if no particular node is meant */
   node(key: string | undefined): NodeHealth {
     return this.named(this.nameOf(key));
   }

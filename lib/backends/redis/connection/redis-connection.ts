@@ -65,12 +65,12 @@ export class RedisConnection {
     return topology.isCluster ? topology.nodeOfSlot(slotOf(key)) : '';
   }
 
-  /** Why there is no answer: undefined while the client is ready, as far as it knows. */
+  /** Why there is no answer. Undefined while the client is ready, as far as it knows. */
   get connectionError(): Error | undefined {
     return this.topology.connectionError;
   }
 
-  /** A server has answered, and it is usable. */
+  /** Whether a server has answered and is usable. */
   get hasAnswered(): boolean {
     return this.clocks.hasAnswered;
   }
@@ -93,7 +93,7 @@ export class RedisConnection {
     return this.runner.run(request);
   }
 
-  /** Notes the server time that a script returned. */
+  /** Records the server time that a script returned. */
   sampleClock(call: ScriptCall, keys: readonly string[], time: number): void {
     this.runner.sampleClock(call, keys, time);
   }
@@ -110,7 +110,7 @@ export class RedisConnection {
    * Counts the replicas that have everything that was written on a connection. Resolves once `enough` of them have it,
    * or after `timeout` ms.
    *
-   * @throws Error when that connection is gone
+   * @throws Error when that connection no longer exists
    */
   async countReplicas(socket: object | undefined, enough: number, timeout: number): Promise<number> {
     const command = this.topology.masterOn(socket)?.send('wait', [String(enough), String(timeout)]);
@@ -136,7 +136,7 @@ export class RedisConnection {
 }
 
 /**
- * Warns of a server that evicts keys when its memory is full, because it could evict a lock that is held, and grant it
+ * Warns about a server that evicts keys when its memory is full. It could evict a lock that is held, and then grant it
  * again.
  */
 function warnOfEviction(info: string, server: string, warn: (message: string) => void): void {

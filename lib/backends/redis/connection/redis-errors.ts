@@ -18,9 +18,9 @@ export class EndedError extends Error {
 
 /** How far a command got. */
 export interface Delivery {
-  /** The command left this process at least once. */
+  /** Whether the command was written to the socket at least once. */
   readonly written: boolean;
-  /** It may have been executed by a server whose answer was lost. */
+  /** Whether the command was sent again although a server may already have executed it. */
   readonly resent: boolean;
   /** The server time in ms after which it is not executed any more; undefined when it has no deadline. */
   readonly validUntil: number | undefined;
@@ -47,7 +47,7 @@ export function errorCode(message: string): string | undefined {
 
 const DENIED: readonly (string | undefined)[] = ['NOPERM', 'NOAUTH', 'WRONGPASS', 'UNKNOWN'];
 
-/** Errors of a call with several keys that may not apply to each of them. */
+/** Error codes for calls with several keys. Such an error may apply to only some of the keys. */
 const MAY_CONCERN_ONE_KEY: readonly (string | undefined)[] = ['NOPERM', 'TRYAGAIN', 'MOVED', 'ASK', 'CROSSSLOT'];
 
 export function mayConcernOneKey(error: unknown): boolean {
@@ -86,7 +86,7 @@ export function callError(error: unknown, delivery: Delivery, server: string, ke
 }
 
 /**
- * Notes in the health of a node that a call to it has failed.
+ * Records the failure of a call in the health of its node.
  *
  * @param failure the error for the caller
  * @param refused whether the node has answered with an error
@@ -99,7 +99,7 @@ export function noteFailure(node: NodeHealth, { kind, message }: BackendError, r
   else node.answered(false);
 }
 
-/** The error of one request in a batch: its first command failed, or a later one with NOPERM. */
+/** The error of one request in a batch. Either its first command failed, or a later one failed with NOPERM. */
 export function itemError(message: string, delivery: Delivery, server: string): BackendError {
   const code = errorCode(message);
   const outcome = code === 'NOPERM' || delivery.resent ? 'unknown' : 'refused';
@@ -115,7 +115,7 @@ export function wrongType(key: string, found: string, server: string): BackendEr
   );
 }
 
-/** A hash is stored under the key, and other fields than owners are in it. */
+/** The error for a key that contains a hash with fields that are not owners. */
 export function notALock(key: string, server: string): BackendError {
   const message = `${server}: ${key} is not a lock but a hash with other fields. Choose another lock name or keyPrefix`;
   return new BackendError(message, 'key', 'refused');
@@ -131,7 +131,7 @@ function remedy(code: string | undefined): string {
     return ' (the server is a node of a cluster: give the connection as { nodes })';
   }
   if (code === 'WRONGPASS' || code === 'NOAUTH')
-    return ' (check user and password; reserved characters in a URL are percent-encoded)';
+    return ' (check the user and the password. Reserved characters in a URL must be percent-encoded)';
   return code === 'NOPERM' ? ' (see the README for the permissions that locks need)' : '';
 }
 

@@ -9,7 +9,7 @@ import type { Delivery } from './redis-errors.js';
  */
 export interface ScriptRequest {
   readonly script: Script;
-  /** All in one slot of a cluster. */
+  /** On a cluster, all keys are in one slot. */
   readonly keys: readonly string[];
   readonly args: readonly string[];
   /**
@@ -44,7 +44,7 @@ export class ScriptCall implements Delivery {
     this.sendCount++;
     const command = commandOf(this.request, deadline);
     this.write('evalsha', command, done, (error) => {
-      // Its caller has left, so nothing must be executed any more.
+      // The caller has stopped waiting, so the script must not be executed any more.
       if (!isUnknownScript(error) || this.abandoned) return fail(error);
       this.wasResent = this.resent;
       this.write('eval', [script.source, ...command.slice(1)], done, fail);
@@ -88,7 +88,7 @@ export class ScriptCall implements Delivery {
     return this.command;
   }
 
-  /** Prevents the execution of the call if that is still possible, because its caller has left. */
+  /** Prevents the execution of the call, if that is still possible, because its caller has stopped waiting. */
   abandon(): void {
     this.abandoned = true;
     this.command?.abandon();

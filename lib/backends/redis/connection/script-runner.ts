@@ -6,7 +6,10 @@ import type { ServerClock } from './server-clock.js';
 import type { ServerClocks } from './server-clocks.js';
 import type { SilentConnections } from './silent-connections.js';
 
-/** Runs scripts. Those that take something get the server time after which they must do nothing. */
+/**
+ * Runs scripts. Scripts that acquire a lock are sent with a deadline in server time. After that deadline they have no
+ * effect.
+ */
 export class ScriptRunner {
   constructor(
     private readonly topology: Topology,
@@ -28,12 +31,12 @@ export class ScriptRunner {
     return call;
   }
 
-  /** Notes the server time that a script returned. */
+  /** Records the server time that a script returned. */
   sampleClock(call: ScriptCall, keys: readonly string[], time: number): void {
     this.clocks.of(keys).sample(time, call.writtenAt, this.context.runtime.monotonic(), call.socket);
   }
 
-  /** Called when the caller of this script has got no answer in time and has left. */
+  /** Called when the caller of this script has stopped waiting because the answer did not arrive in time. */
   giveUp(call: ScriptCall): void {
     call.abandon();
     this.silent.check(() => call.latest ?? this.clocks.pendingCommand);
@@ -53,8 +56,8 @@ export class ScriptRunner {
   }
 
   /**
-   * Handles a script that the server refused because its deadline had passed: the server's clock was set, or this
-   * machine was suspended. The script is sent once more.
+   * Handles a script that did nothing because its deadline had passed. This happens when the server's clock was changed
+   * or this machine was suspended. The script is sent once more.
    */
   private expired(call: ScriptCall, request: ScriptRequest, clock: ServerClock, time: number): void {
     const now = this.context.runtime.monotonic();
@@ -67,8 +70,8 @@ export class ScriptRunner {
 
   private fail(call: ScriptCall, request: ScriptRequest, error: unknown): void {
     const { topology } = this;
-    // A client's own time limit may leave the command in its queue, from which it would be executed after it has
-    // connected.
+    // When a command fails because of the client's own timeout, it may remain in the client's queue and be executed
+    // after a reconnect.
     call.abandon();
     if (errorCode(messageOf(error)) === 'READONLY') topology.leaveReplica();
     if (!topology.ended) return request.fail(error);

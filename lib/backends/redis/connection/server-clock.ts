@@ -55,7 +55,7 @@ export class ServerClock {
     this.best = best.uncertainty;
   }
 
-  /** Drops all samples: the clock was set, or the server may be another one. */
+  /** Drops all samples, because the server's clock was changed, or because another server may answer from now on. */
   forget(): void {
     this.samples = [];
     this.offset = this.best = Number.POSITIVE_INFINITY;

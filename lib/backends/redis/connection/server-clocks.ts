@@ -21,7 +21,7 @@ export class ServerClocks {
   private readonly single = new ServerClock();
   private readonly synchronizing = new Map<string, Promise<ServerClock>>();
   private latest: SentCommand | undefined;
-  /** A server has answered, and it is usable. */
+  /** Whether a server has answered and is usable. */
   hasAnswered = false;
 
   /** @param onFirstAnswer called once with the reply to INFO, when a server has answered for the first time */
@@ -40,7 +40,7 @@ export class ServerClocks {
     return this.topology.isCluster ? this.ofNode(this.nodeOf(keys)) : this.single;
   }
 
-  /** As {@link of}, after the server was asked for its time. */
+  /** Like {@link of}, after the server was asked for its time. */
   synchronize(keys: readonly string[]): Promise<ServerClock> {
     const node = this.nodeOf(keys);
     let synchronizing = this.synchronizing.get(node);

@@ -21,7 +21,7 @@ const FIELDS = [
 ] as const;
 /** In bytes. 20 holds with the longest names take less. */
 const LONGEST_VALUE = String(256 * 1024);
-/** At most this many records are read, the latest ones. */
+/** At most this many records are read, beginning with the latest. */
 const MOST_CLIENTS = 10_000;
 
 /**

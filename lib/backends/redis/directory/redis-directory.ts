@@ -5,7 +5,7 @@ import { readClient, readClients, writeClient } from './client-records.js';
 import type { NodeCommands } from './node-commands.js';
 import { scanLocks } from './scan-locks.js';
 
-/** How many records are read at once. Thousands would block the event loop, and acquisitions would wait behind them. */
+/** How many records are read at once. Reading thousands at once would block the event loop, and delay acquisitions. */
 const RECORDS_AT_ONCE = 100;
 
 /** The {@link LockDirectory} of a Redis: by SCAN over all masters, and a hash for each client. */

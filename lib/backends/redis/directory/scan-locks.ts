@@ -34,7 +34,7 @@ export async function scanLocks(
   commands: NodeCommands,
 ): Promise<KeyPage | undefined> {
   const masters = topology.masters();
-  // Without its locks, the list would still look complete.
+  // If a master's locks were left out, the list would look complete all the same.
   const [unreachable] = topology.unreachableMasters();
   if (unreachable !== undefined) {
     topology.refresh();

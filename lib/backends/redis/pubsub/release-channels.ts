@@ -51,12 +51,12 @@ export class ReleaseChannels {
         const removal = parseRemoval(text);
         if (removal !== undefined) listener(removal);
       },
-      resync: () => {}, // the next renewals find out what was missed
+      resync: () => {}, // the next renewals detect a forced release that was missed
     });
   }
 
   /**
-   * Resolves once this process can receive messages for a waiter of a fair lock, or once that has taken too long.
+   * Resolves once this process can receive messages for a waiter of a fair lock, or after a timeout.
    */
   async addWaiter(key: string, owner: string): Promise<void> {
     if (this.isSharded) await this.fairWaiters.addWaiter(key, owner);

@@ -4,7 +4,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import mysql from 'mysql2/promise';
 import { asNobody, type Durability, PASSWORD, runToEnd, type SqlServerProgram } from './sql-server.js';
 
-/** The settings of a test server, which MariaDB and Oracle's MySQL share. */
+/** The test server settings shared by MariaDB and Oracle's MySQL. */
 export function settingsOf(folder: string, port: number, durability: Durability): string[] {
   return [
     '--no-defaults',
@@ -15,7 +15,7 @@ export function settingsOf(folder: string, port: number, durability: Durability)
     '--default-time-zone=+02:00',
     `--innodb-flush-log-at-trx-commit=${durability === 'durable' ? 1 : 0}`,
     `--datadir=${join(folder, 'data')}`,
-    // Every server uses the same names for temporary tables.
+    // All servers use the same names for temporary tables, so each needs a separate folder.
     `--tmpdir=${folder}`,
     `--socket=${join(folder, 'sock')}`,
     `--pid-file=${join(folder, 'pid')}`,

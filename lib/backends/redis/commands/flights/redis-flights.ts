@@ -22,8 +22,8 @@ const NOT_HELD = -1;
 const LARGE = 64 * 1024;
 
 /**
- * Single flights in Redis. The lock's slot also contains the result, a note that somebody waits for it, and a note that
- * it was forgotten.
+ * Single flights in Redis. The lock's slot also contains the result, a record that somebody waits for it, and a record
+ * that it was forgotten.
  */
 export class RedisFlights implements FlightBackend {
   /**
@@ -42,7 +42,7 @@ export class RedisFlights implements FlightBackend {
     return (
       (await this.ask(request, acquiring.single, limit)) ??
       (await this.ask(request, this.large(), request.maxSize)) ??
-      // A larger result was stored meanwhile. It is refused like one that exceeds maxSize.
+      // A larger result was stored in the meantime. It is refused like a result that exceeds maxSize.
       Promise.reject(unexpected('large', acquiring.connection.description))
     );
   }

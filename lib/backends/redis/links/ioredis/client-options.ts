@@ -2,8 +2,8 @@ import type { RedisOptions } from 'ioredis';
 import type { ConnectionContext } from '../connection-context.js';
 
 /**
- * In milliseconds. After a short outage, a lock should not wait for seconds. The default of ioredis goes up to five
- * seconds.
+ * The longest pause between two attempts to connect, in milliseconds. ioredis pauses for up to five seconds by default,
+ * which would delay locks after a short outage.
  */
 const LONGEST_RETRY_DELAY = 1_000;
 /** ioredis starts this timer even for a socket that is closed already, and the timer keeps the process alive. */

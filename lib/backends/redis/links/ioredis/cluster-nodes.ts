@@ -14,12 +14,12 @@ export class ClusterNodes {
     return slot !== undefined && isCluster(client) ? (client.slots[slot]?.[0] ?? '') : '';
   }
 
-  /** As {@link ofSlot}, for the slot of a key. */
+  /** Like {@link ofSlot}, for the slot of a key. */
   ofKey(key: string | undefined): string {
     return key !== undefined && isCluster(this.client) ? this.ofSlot(slotOf(key)) : '';
   }
 
-  /** False when the cluster does not have this `host:port`, or no longer has it, and when the client has ended. */
+  /** Whether the cluster has a node with this `host:port`. Always false after the client has ended. */
   has(address: string): boolean {
     const { client } = this;
     if (client.status === 'end') return false;

@@ -1,5 +1,6 @@
 --[[
-  Keeps a client in the list of clients. If the time is 0, removes the client. Also removes clients whose time is over.
+  Keeps a client in the list of clients. If the time is 0, removes the client. Also removes clients whose time has
+  passed.
 
   KEYS[1]  zset: when each client's record ends
 

@@ -1,6 +1,6 @@
 --[[
-  Returns the result of a single flight if the caller may have it. Otherwise acquires the lock of the flight if it is free. An owner that
-  already holds the lock gets a fresh lease.
+  Returns the result of a single flight if the caller may get it. Otherwise acquires the lock of the flight if it is
+  free. An owner that already holds the lock gets a fresh lease.
 
   KEYS[1]  clock of the fencing tokens
   KEYS[2]  lock
@@ -74,7 +74,7 @@ end
 if isLateCopy then
   return { 'busy', 1, '', reading }
 end
--- A new run ignores earlier notes of forgotten results. (An owner that asks again may already be running.)
+-- A new run ignores earlier records of forgotten results. (An owner that asks again may already be running.)
 if ttl == NO_KEY then
   redis.call('DEL', KEYS[5])
 end

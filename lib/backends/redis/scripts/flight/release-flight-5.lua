@@ -1,6 +1,6 @@
 --[[
-  Stores the result of a single flight if its owner still holds the lock, then releases the lock and notifies waiters. If it is
-  sent twice, it does so once.
+  Stores the result of a single flight if its owner still holds the lock, then releases the lock and notifies waiters.
+  If the script is sent twice, this happens only once.
 
   KEYS[1]  clock of the fencing tokens
   KEYS[2]  lock
@@ -36,8 +36,9 @@ if redis.call('HEXISTS', lock, owner) == 0 then
   return { NOT_HELD, serverTime(), redis.pcall('HGET', result, 'run') == owner and 1 or 0 }
 end
 
--- If the result was forgotten while it was computed, only callers that were already waiting get it. If an owner has asked for the lock
--- twice, the first note may be older than its token. Then callers that began to ask after the token do not get the result.
+-- If the result was forgotten while it was computed, only callers that were already waiting get it. If an owner has
+-- asked for the lock twice, the first record may be older than its token. Then callers that began to ask after the
+-- token do not get the result.
 local first, last = forgottenNote(KEYS[5])
 local isStale = last ~= nil and last > token
 local forgotten = isStale and math.max(first, token)

@@ -1,5 +1,6 @@
 --[[
-  Renews the locks of single flights, each for its owner. A note of forgotten results lasts as long as the run that it concerns.
+  Renews the locks of single flights, each for its owner. A record of forgotten results is kept for as long as the run
+  that it concerns.
 
   KEYS[2i - 1]  lock
   KEYS[2i]      forgotten: see forget-result-4.lua

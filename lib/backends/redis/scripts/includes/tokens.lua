@@ -4,8 +4,8 @@
 -- acquisition gets.
 local upcoming, reserved
 
--- Reserved tokens may set the clock ahead of TIME by this much, in µs. After a loss of data, the tokens of that time
--- could be repeated. So a clock that does not exist starts further ahead.
+-- Reserved tokens may set the clock ahead of TIME by this much, in µs. After a loss of data, the tokens by which the
+-- clock was ahead could be issued again. So a clock that does not exist starts further ahead.
 local MAX_LEAD = 100000
 local INITIAL_LEAD = 150000
 

@@ -1,5 +1,5 @@
--- The head of the queue, and the time at which it is dropped from the queue. nil: nobody waits. Removes dead waiters
--- before it.
+-- Removes dead waiters from the front of the queue. Returns the head, and the time at which it is dropped from the
+-- queue, or nil if nobody waits.
 local function headOf(queue, now)
   while true do
     local head = redis.call('LINDEX', queue.list, 0)

@@ -1,5 +1,5 @@
--- Why `owner` cannot have a lock that has a single owner: { ttl, holder }. nil: it can. `ttl` is the lock's PTTL, if it
--- is already known.
+-- Why `owner` cannot have a lock that has a single owner: { ttl, holder }, or nil if it can. `ttl` is the lock's PTTL,
+-- if it is already known.
 local function whyOwnerWaits(lock, owner, ttl)
   ttl = ttl or redis.call('PTTL', lock)
   if ttl == NO_KEY then

@@ -1,4 +1,4 @@
--- To be called after the writer was removed. The lock is then free, or its former writer reads.
+-- Call this after the writer was removed. The lock is then free, or its former writer still reads.
 local function endWriting(lock)
   if redis.call('HLEN', lock) == 1 then
     redis.call('DEL', lock)

@@ -1,7 +1,7 @@
 local MOST_TRIES = 10
 
--- Sets the lease of a lock without a writer to the longest lease of its readers. False: nobody reads. Then the lock is
--- deleted, unless it has fields that this library does not know.
+-- Sets the lease of a lock without a writer to the longest lease of its readers. Returns false if nobody reads. The
+-- lock is then deleted, unless it has fields that this library does not know.
 local function fitToReaders(lock)
   local longest, reader = longestReader(lock)
   if not longest then

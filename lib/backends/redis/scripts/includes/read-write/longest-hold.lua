@@ -1,4 +1,4 @@
--- How many ms the longest of a reader's leases has left, as PTTL would return it. `holds` is a result of holdsIn.
+-- The remaining ms of the longest of a reader's leases, as PTTL would return it. `holds` is a result of holdsIn.
 local function longestHold(lock, reader, holds)
   local longest = NO_KEY
   for hold = 1, holds do

@@ -1,5 +1,5 @@
--- How many ms the longest lease of a reader has left, and that reader. nil: nobody reads. Removes readers without a
--- lease, which are dead.
+-- Returns the remaining ms of the longest lease of a reader, and that reader, or nil if nobody reads. Removes readers
+-- without a lease, which are dead.
 local function longestReader(lock)
   local longest, reader
   local fields = redis.call('HGETALL', lock)

@@ -2,7 +2,8 @@
 -- make acquisitions slower.
 local FEW_FIELDS = 16
 
--- Why `owner` cannot read: { ttl, holder }. nil: it can. Without `pastWriters`, it cannot read while a writer waits.
+-- Why `owner` cannot read: { ttl, holder }, or nil if it can. Without `pastWriters`, it cannot read while a writer
+-- waits.
 local function whyReaderWaits(lock, owner, writers, pastWriters)
   local mode = redis.call('HGET', lock, 'mode')
   if mode == 'write' then

@@ -1,4 +1,4 @@
--- Why `owner` cannot write: { ttl, holder }. nil: it can.
+-- Why `owner` cannot write: { ttl, holder }, or nil if it can.
 local function whyWriterWaits(lock, owner)
   local ttl = redis.call('PTTL', lock)
   if ttl == NO_KEY or isWriter(lock, owner) then

@@ -1,5 +1,5 @@
--- Reads a whole number that Redis stores as a string. 0: it does not exist. If the key contains something else, INCRBY
--- fails with an error.
+-- Reads a whole number that Redis stores as a string, or 0 if the key does not exist. If the key contains something
+-- else, INCRBY fails with an error.
 local function countOf(key)
   local value = redis.call('GET', key)
   if not value then

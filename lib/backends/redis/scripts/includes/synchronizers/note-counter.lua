@@ -11,7 +11,7 @@ local function noteCounter(note, kind, total)
   end
 end
 
--- For a number that already exists.
+-- Writes the type of a number that already exists.
 local function noteType(note, kind)
   if redis.pcall('HGET', note, 'type') ~= kind then
     noteCounter(note, kind, '')

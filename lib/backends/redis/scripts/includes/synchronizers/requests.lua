@@ -6,7 +6,7 @@ local function latestRequest(latest)
   return tonumber(sequence or 0), answer
 end
 
--- The answer to a request that was already executed. nil: it was not.
+-- The answer to a request that was already executed, or nil if it was not.
 local function earlierAnswer(latest, sequence)
   local last, answer = latestRequest(latest)
   return last >= tonumber(sequence) and answer or nil
