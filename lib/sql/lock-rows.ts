@@ -29,7 +29,8 @@ const OPTION_NAMES = ['by', 'mode', 'waitTime', 'table', 'keyPrefix'];
  * receives the driver's placeholders
  * @throws LockBusyError when `waitTime` ends
  * @throws LockKeyError, LockConfigurationError for a bad name or option, when a row is missing (see
- * {@link makeLockRows}), or when `query` runs outside of a transaction (Oracle's MySQL does not report that)
+ * {@link makeLockRows}), or when `query` runs outside of a transaction (with Prisma on Oracle's MySQL, that is not
+ * detected)
  * @throws what `query` throws, such as the database's error of a deadlock
  * @publicApi
  */

@@ -1,3 +1,4 @@
+import { setTimeout as sleep } from 'node:timers/promises';
 import { LockConfigurationError } from '../../lib/engine/errors.js';
 import { createLockService } from '../../lib/service/create-lock-service.js';
 import type { ListedLock, ListOptions } from '../../lib/service/lock-inspection.js';
@@ -37,6 +38,22 @@ describe.each(ALL_SQL_LOCKS)('locks in SQL seen from outside, %s on %s', (which,
     expect(all[0].remainingTime).toBeLessThanOrEqual(30_000);
     await Promise.all(leases.map((lease) => lease.release()));
     expect(await listAll(ann)).toEqual([]);
+  });
+
+  it('never shows less than what remains of a lease, although a server may count whole seconds', async () => {
+    const [holder, watcher, name, leaseTime] = [world.service(), world.service(), world.name(), 3_000];
+    await watcher.inspect(name); // connects
+    for (let second = 0; second < 3; second++) {
+      // A second of the clock begins soon after the lease.
+      await sleep(1_900 - (Date.now() % 1_000));
+      const began = performance.now();
+      const lease = await holder.acquire(name, { leaseTime });
+      await sleep(200);
+      const { owners } = await watcher.inspect(name);
+      const elapsed = performance.now() - began;
+      expect(owners[0]?.remainingTime ?? 0).toBeGreaterThanOrEqual(leaseTime - elapsed - 1);
+      await lease.release();
+    }
   });
 
   it('lists in pages, by a pattern, and with the prefix verbatim', async () => {

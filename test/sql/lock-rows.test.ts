@@ -2,7 +2,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import knex, { type Knex } from 'knex';
 import { DataSource } from 'typeorm';
 import { LockBusyError, LockConfigurationError, LockKeyError } from '../../lib/engine/errors.js';
-import { codesOf } from '../../lib/sql/lock-rows/rows-of.js';
+import { codesOf, rowsOf } from '../../lib/sql/lock-rows/rows-of.js';
 import { type LockRowsOptions, lockRows, makeLockRows, type RowQuery } from '../../lib/sql.js';
 import { SQL_SERVERS } from '../support/servers/sql/sql-server.js';
 import { openSqlWorld, type SqlWorld } from './sql-world.js';
@@ -126,6 +126,12 @@ describe.each(SQL_SERVERS)('lockRows, %s', (kind) => {
         await expect(attempt).rejects.toThrow(/outside of a transaction, so that nothing is locked/);
         await locked(names, options, nothing);
       }
+    });
+
+    it('accepts a query function that returns nothing but rows', async () => {
+      const name = world.name();
+      await makeLockRows(recipe.query, name);
+      await recipe.transaction((query) => lockRows(async (...statement) => rowsOf(await query(...statement)), name));
     });
 
     it('says what to do about a row that is missing, and about bad names', async () => {

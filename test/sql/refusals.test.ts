@@ -9,11 +9,40 @@ import { checkMysqlVersion } from '../../lib/sql/server/mysql-server.js';
 import { checkPostgresVersion } from '../../lib/sql/server/postgres-server.js';
 import { PostgresRowLocks } from '../../lib/sql/session-locks/postgres-row-locks.js';
 import { rowLocks } from '../../lib/sql.js';
-import { PASSWORD, startSqlServer } from '../support/servers/sql/sql-server.js';
+import { PASSWORD, SQL_SERVERS, startSqlServer } from '../support/servers/sql/sql-server.js';
 import { until } from '../support/until.js';
 import { addUser } from './sessions.js';
 import { ALL_SQL_LOCKS, SQL_LOCKS } from './sql-locks.js';
 import { openSqlWorld } from './sql-world.js';
+
+const MYSQLS = SQL_SERVERS.filter((kind) => kind !== 'PostgreSQL');
+
+describe.each(MYSQLS)('an account that cannot log in, %s', (kind) => {
+  const world = openSqlWorld(kind);
+
+  it.each([
+    ['is locked', "ALTER USER locks@'%' ACCOUNT LOCK", "ALTER USER locks@'%' ACCOUNT UNLOCK", /locked/],
+    [
+      'has an expired password',
+      "ALTER USER locks@'%' PASSWORD EXPIRE",
+      `ALTER USER locks@'%' IDENTIFIED BY '${PASSWORD}'`,
+      /password/i,
+    ],
+    [
+      'belongs to another host',
+      "RENAME USER locks@'%' TO locks@'192.0.2.1'",
+      "RENAME USER locks@'192.0.2.1' TO locks@'%'",
+      /not allowed|denied/,
+    ],
+  ])('is reported at once, and not as an outage, when it %s', async (_what, change, undo, message) => {
+    await world.server.asAdmin(change, 'FLUSH PRIVILEGES');
+    const locks = world.service({}, { outageTimeout: Number.POSITIVE_INFINITY });
+    const refused = locks.acquire(world.name());
+    await expect(refused).rejects.toThrow(LockUnavailableError);
+    await expect(refused).rejects.toThrow(message);
+    await world.server.asAdmin(undo, 'FLUSH PRIVILEGES');
+  });
+});
 
 describe.each(ALL_SQL_LOCKS)('a database that cannot keep locks, %s on %s', (which, kind) => {
   const world = openSqlWorld(kind, which);

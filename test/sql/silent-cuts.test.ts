@@ -53,7 +53,7 @@ describe.each(ALL_SQL_LOCKS)('a waiter whose connection is cut silently, %s on %
       query(
         world.server,
         "SELECT pid AS id FROM pg_stat_activity WHERE wait_event_type = 'Lock'",
-        "SELECT ID AS id FROM information_schema.PROCESSLIST WHERE COMMAND <> 'Sleep' AND (INFO LIKE '%lock_name = ? FOR UPDATE' OR INFO LIKE 'SELECT GET_LOCK%')",
+        "SELECT ID AS id FROM information_schema.PROCESSLIST WHERE COMMAND <> 'Sleep' AND (INFO LIKE '%FOR UPDATE' OR INFO LIKE 'SELECT GET_LOCK%')",
       );
     await until(async () => (await waits()).length === 1);
     const before = await waits();

@@ -4,6 +4,8 @@ import { codesOf, rowsOf } from './rows-of.js';
 /** ER_LOCK_WAIT_TIMEOUT (also MariaDB's NOWAIT), ER_LOCK_NOWAIT. */
 const BUSY = [1205, 3572];
 const LONGEST_TIMEOUT = 100_000_000;
+/** SERVER_STATUS_IN_TRANS of the protocol. */
+const IN_TRANSACTION = 1;
 
 export class MysqlRows {
   readonly quote = '`';
@@ -43,11 +45,22 @@ export class MysqlRows {
   }
 
   async isInTransaction(query: RowQuery): Promise<boolean> {
-    if (!this.isMariaDb) return true;
+    // Oracle's MySQL has no such variable, but reports the state with each answer that has no rows.
+    if (!this.isMariaDb) return isTransactionOpen(await query('DO 0', [])) ?? true;
     return rowsOf(await query('SELECT 1 AS open FROM (SELECT 1) AS one WHERE @@in_transaction = 1', [])).length > 0;
   }
 
   isBusy(error: unknown): boolean {
     return codesOf(error).some((code) => BUSY.includes(Number(code)));
   }
+}
+
+/**
+ * Reads the status in the answer to a statement without rows, as mysql and mysql2 return it, also through most
+ * libraries. `undefined`: the answer does not contain it.
+ */
+function isTransactionOpen(answer: unknown): boolean | undefined {
+  const header: unknown = Array.isArray(answer) ? answer[0] : answer;
+  const { serverStatus } = (header ?? {}) as { readonly serverStatus?: unknown };
+  return typeof serverStatus === 'number' ? (serverStatus & IN_TRANSACTION) !== 0 : undefined;
 }

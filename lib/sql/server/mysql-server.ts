@@ -178,7 +178,8 @@ export class MysqlServer implements LockServer {
 
   /** The server numbers sessions from 1 after each start, so notes from before the last start are ignored. */
   async read(control: SqlConnection, key: string): Promise<KnownState | undefined> {
-    const idle = this.isMariaDb ? 'p.TIME_MS' : 'p.TIME * 1000';
+    // MySQL counts how often the second of its clock has changed, so the session may have been idle for a second less.
+    const idle = this.isMariaDb ? 'p.TIME_MS' : 'GREATEST(0, p.TIME - 1) * 1000';
     const { rows } = await control.run(
       `SELECT s.owner, s.mode, s.session, s.token, s.since, ${NOW} AS now,
          GREATEST(0, s.lease - IF(p.COMMAND = 'Sleep', ${idle}, 0)) AS remaining

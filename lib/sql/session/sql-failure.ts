@@ -3,8 +3,9 @@ import { LockError } from '../../engine/errors.js';
 import { UnsuitableServer } from '../server/lock-server.js';
 
 /**
- * Errors that a retry cannot resolve: a wrong user, database, table or permission, a name that a database cannot store,
- * or a log that cannot be written (1665). SQLSTATE of PostgreSQL, error numbers of MySQL and MariaDB.
+ * Errors that a retry cannot resolve: a wrong user, database, table or permission, an account that cannot log in (1130,
+ * 1820, 1862, 3118, 4151), a name that a database cannot store, or a log that cannot be written (1665). SQLSTATE of
+ * PostgreSQL, error numbers of MySQL and MariaDB.
  */
 const PERMANENT_STATES = [
   '28P01',
@@ -19,7 +20,7 @@ const PERMANENT_STATES = [
   '22021',
   '22P05',
 ];
-const PERMANENT_NUMBERS = [1044, 1045, 1049, 1054, 1142, 1143, 1146, 1227, 1665, 1698];
+const PERMANENT_NUMBERS = [1044, 1045, 1049, 1054, 1130, 1142, 1143, 1146, 1227, 1665, 1698, 1820, 1862, 3118, 4151];
 
 /** The members of drivers' errors. */
 interface DriverError {

@@ -13,7 +13,8 @@ export function settingsOf(folder: string, port: number, durability: Durability)
     '--innodb-buffer-pool-size=32M',
     '--skip-name-resolve',
     '--default-time-zone=+02:00',
-    `--innodb-flush-log-at-trx-commit=${durability === 'durable' ? 1 : 0}`,
+    // With 2, a killed server still recovers. With 0, it can lose the user that was just created.
+    `--innodb-flush-log-at-trx-commit=${durability === 'durable' ? 1 : 2}`,
     `--datadir=${join(folder, 'data')}`,
     // All servers use the same names for temporary tables, so each needs a separate folder.
     `--tmpdir=${folder}`,
