@@ -109,8 +109,8 @@ describe('the Redis server', () => {
     await until(() => loading(redis));
     const error = await errorOf(locks.acquire('other', { waitTime: 0 }));
     expect(error).toBeInstanceOf(LockUnavailableError);
-    // On a busy machine, loading takes longer than a caller without waitTime waits for (outageTimeout).
-    const waiting = locks.acquire('other', { waitTime: '1m' });
+    // On a busy machine, loading takes longer than callers wait for by default (outageTimeout: 10 s).
+    const waiting = locks.acquire('other', { outageTimeout: '1m' });
     await started;
     const resumed = await run.resumed();
     const lease = await waiting;
