@@ -2,8 +2,8 @@
 // alike from the ESM and the CommonJS build. Run by `npm ci` (prepare), by the build and before the tests.
 //
 // A script is known by its file name; folders only sort them. It lists everything that it includes, in the order of
-// use: `-- @include read-write/why-reader-waits` stands for scripts/includes/read-write/why-reader-waits.lua, which includes
-// nothing itself.
+// use: `-- @include read-write/why-reader-waits` stands for scripts/includes/read-write/why-reader-waits.lua, which
+// includes nothing itself.
 import { existsSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { basename } from 'node:path';
 

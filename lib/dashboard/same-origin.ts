@@ -5,8 +5,9 @@ import type { HttpRequest } from './http.js';
  * of these headers.
  *
  * `Sec-Fetch-Site` is reliable behind any proxy, but browsers send it only to https and localhost. Otherwise
- * `Origin` must match the origin of the page, from the option or the header `Host`. `X-Forwarded-Host` and `X-Forwarded-Proto` are
- * ignored, because a page of another origin can send them if the application's CORS settings allow it.
+ * `Origin` must match the origin of the page, from the option or the header `Host`. `X-Forwarded-Host` and
+ * `X-Forwarded-Proto` are ignored, because a page of another origin can send them if the application's CORS settings
+ * allow it.
  *
  * @param own the origin of the page, if it is known
  */

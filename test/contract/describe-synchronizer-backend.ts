@@ -7,8 +7,8 @@ const LONG = NEVER;
 const SHORT = 200;
 
 /**
- * What every backend that keeps semaphores and latches owes to the engine: above all that a request which arrives twice is
- * executed once.
+ * What every backend that keeps semaphores and latches owes to the engine: above all that a request which arrives twice
+ * is executed once.
  */
 export function describeSynchronizerBackend(name: string, openFixture: () => Promise<Fixture>): void {
   describe(`the contract of a synchronizer backend: ${name}`, () => {

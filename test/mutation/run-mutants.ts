@@ -42,7 +42,10 @@ const TEST_TIMEOUT = 20_000;
 /** How many suites are recorded together. */
 const RECORDED_TOGETHER = 12;
 const SCRIPTS = 'lib/backends/redis/scripts';
-/** The suites that may kill a mutant: those of the engine, the backends, the handles and LockService, and the simulation and the models of `npm run test:chaos`. */
+/**
+ * The suites that may kill a mutant: those of the engine, the backends, the handles and LockService, and the simulation
+ * and the models of `npm run test:chaos`.
+ */
 const SUITES = [
   '--testPathIgnorePatterns',
   '/node_modules/',
@@ -117,7 +120,10 @@ function isOver(): boolean {
   return Date.now() > began + Number(values.for) * 1000;
 }
 
-/** The mutants of this run: every nth of all of them. `--share 2/3` leaves the others to runs that go on beside this one. */
+/**
+ * The mutants of this run: every nth of all of them. `--share 2/3` leaves the others to runs that go on beside this
+ * one.
+ */
 function* drawn(): Generator<Mutant> {
   const [share, shares] = values.share.split('/').map(Number);
   let index = 0;
@@ -149,7 +155,9 @@ function shuffled(random: SeededRandom, under: string, ending: string, make: (fi
   return all;
 }
 
-/** Runs every suite once, and records what it executes. By suite, the seconds that it took; without those that failed. */
+/**
+ * Runs every suite once, and records what it executes. By suite, the seconds that it took; without those that failed.
+ */
 async function recordSuites(): Promise<Map<string, number>> {
   mkdirSync(records, { recursive: true });
   const list = join(records, 'suites.txt');

@@ -23,7 +23,9 @@ export const ONE_LIBRARY = {
 
 export interface ThrowAwayAppOptions {
   readonly type: 'commonjs' | 'module';
-  /** Packages besides the tarball: `['ioredis@5']`. Without a TypeScript among them, this repository's compiles the app. */
+  /**
+   * Packages besides the tarball: `['ioredis@5']`. Without a TypeScript among them, this repository's compiles the app.
+   */
   readonly packages: readonly string[];
   /** Whether to leave out the library's peers, apart from those in `packages`. */
   readonly withoutPeers?: boolean;
@@ -75,7 +77,8 @@ export class ThrowAwayApp {
   }
 
   /**
-   * Compiles a program of the folder `programs` strictly, checking the library's declarations too, as a user's `tsc` does.
+   * Compiles a program of the folder `programs` strictly, checking the library's declarations too, as a user's `tsc`
+   * does.
    *
    * @param compiler a `tsc` of this repository, instead of the app's
    */
@@ -98,7 +101,9 @@ export class ThrowAwayApp {
     await node(this.folder, [compiler === undefined ? this.compiler : join(ROOT, 'node_modules', compiler)]);
   }
 
-  /** Runs a program of the app (copied from `programs`, when it was not compiled) and gives what it printed, as JSON. */
+  /**
+   * Runs a program of the app (copied from `programs`, when it was not compiled) and gives what it printed, as JSON.
+   */
   async run(program: string, env: Record<string, string> = {}): Promise<unknown> {
     if (program.endsWith('.mjs')) await this.add(program);
     return JSON.parse(await this.node([program], env));
@@ -124,7 +129,9 @@ export class ThrowAwayApp {
     return readFile(join(this.folder, file), 'utf8');
   }
 
-  /** Lets the app use a package that this repository has installed, which saves installing a large one again and again. */
+  /**
+   * Lets the app use a package that this repository has installed, which saves installing a large one again and again.
+   */
   async link(name: string): Promise<void> {
     const path = join(this.folder, 'node_modules', name);
     await mkdir(dirname(path), { recursive: true });

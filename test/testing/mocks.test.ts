@@ -45,7 +45,9 @@ class Orders {
 const withMock = (mock: object) => attachLockService(new Orders(), mock as LockService);
 const last = (args: unknown[]) => args.at(-1) as (lease?: object) => unknown;
 
-/** A mock as `createMock<LockService>()` makes one: it has every property, and each is a function that returns nothing. */
+/**
+ * A mock as `createMock<LockService>()` makes one: it has every property, and each is a function that returns nothing.
+ */
 function inventing(own: object = {}): object {
   const invented = new Map<PropertyKey, unknown>();
   return new Proxy(own, {

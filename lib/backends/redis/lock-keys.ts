@@ -52,7 +52,9 @@ export const semaphoreChannel = (key: string): string => prefixed('redisson_sc',
 /** A hash with the type of a semaphore or latch and its total, for people and tools. */
 export const counterNote = (key: string): string => prefixed(COUNTER_NOTE, key);
 const COUNTER_NOTE = 'nestjs_redis_lock_counter';
-/** A pattern for the notes of semaphores and latches, and for results. It also fits a few other keys of this library. */
+/**
+ * A pattern for the notes of semaphores and latches, and for results. It also fits a few other keys of this library.
+ */
 export const ALL_NOTES = 'nestjs_redis_lock_[cr][oe][us]*';
 
 /** The semaphore or latch, or the single flight, that a note or a result belongs to. */

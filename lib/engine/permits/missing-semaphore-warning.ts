@@ -4,7 +4,9 @@ import type { Synchronizer } from './synchronizer.js';
 /** How many names are remembered, to warn only once about each. */
 const MOST_REMEMBERED = 1_000;
 
-/** Warns once about each semaphore whose permits were never set. Otherwise all of its permits would seem to be taken. */
+/**
+ * Warns once about each semaphore whose permits were never set. Otherwise all of its permits would seem to be taken.
+ */
 export class MissingSemaphoreWarning {
   /** The keys that were warned about. */
   private readonly warned = new Set<string>();

@@ -106,8 +106,9 @@ function toConnection(client: Client, onEnd: Ends, giveBack: () => void): Driver
 }
 
 /**
- * Statements with parameters have names, so that the server parses and plans each of them once per connection. The names
- * differ between connections, because a pooler without `server_reset_query` keeps the statements of earlier clients.
+ * Statements with parameters have names, so that the server parses and plans each of them once per connection. The
+ * names differ between connections, because a pooler without `server_reset_query` keeps the statements of earlier
+ * clients.
  */
 class StatementNames {
   private readonly prefix = `nestjs_redis_lock_${randomBytes(6).toString('hex')}`;

@@ -165,7 +165,8 @@ describe.each([3, 5])('Redlock over %i servers', (count) => {
   it('notices that the lock is lost when a majority of the servers lost its data', async () => {
     const service = open();
     const lease = await service.acquire(name);
-    // A late grant, or a renewal between two of them, would give the lock back to a server that was emptied just before.
+    // A late grant, or a renewal between two of them, would give the lock back to a server that was emptied just
+    // before.
     await until(async () => {
       await Promise.all(most.map((node) => clients[node].flushall()));
       return lease.signal.aborted;

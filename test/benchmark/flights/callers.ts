@@ -40,7 +40,9 @@ function bySingleFlight(): Ask {
   return (name, body) => locks.singleFlight(name, { keepFor: KEPT }, body as () => Promise<typeof RESULT>);
 }
 
-/** As it is written again and again: who finds no result takes a lock by SET NX; the others look again after a while. */
+/**
+ * As it is written again and again: who finds no result takes a lock by SET NX; the others look again after a while.
+ */
 function byHand(): Ask {
   const redis = new Redis(url);
   return async (name, body) => {

@@ -1,7 +1,10 @@
 import { before, type Call, type Digest } from './tenure.js';
 import type { Violation } from './violation.js';
 
-/** The least time in milliseconds after which a patient caller may be refused because of an outage: see the simulation's member.ts. */
+/**
+ * The least time in milliseconds after which a patient caller may be refused because of an outage: see the simulation's
+ * member.ts.
+ */
 const SHORTEST_OUTAGE = 290;
 
 /** Every caller was served or got an error. A caller without a time limit is served, unless its process shuts down. */

@@ -37,8 +37,8 @@ interface Lane {
 }
 
 /**
- * A caller of two names has taken the first one, finds the second one busy, and gives the first one back. That release arrives late, or only
- * after its connection was reset, when the caller may have acquired the first name again.
+ * A caller of two names has taken the first one, finds the second one busy, and gives the first one back. That release
+ * arrives late, or only after its connection was reset, when the caller may have acquired the first name again.
  */
 describe('several names on different nodes of a cluster', () => {
   const chance = new SeededRandom(SEED);

@@ -50,7 +50,8 @@ interface Call {
  * - one run at a time: no run began while the lease of another one of the same name was held;
  * - answered: every call has a result or an error in time;
  * - a real run: a result is that of a run of this name;
- * - not older than the question: without keepFor, the run had not ended when the caller asked, or the caller ran itself;
+ * - not older than the question: without keepFor, the run had not ended when the caller asked, or the caller ran
+ *   itself;
  * - not older than keepFor: the run had ended at most that long before the question;
  * - not forgotten: the run did not begin before a forgetResult() that had ended before the question.
  */

@@ -1,4 +1,5 @@
-// Run by flight-process.ts, as a separate process: keeps single flights busy until its input ends, then closes and ends.
+// Run by flight-process.ts, as a separate process: keeps single flights busy until its input ends, then closes and
+// ends.
 import { createLockService, type RedisLockOptions } from '../../../lib/core.js';
 import { FlightLoad, type FlightLoadOptions } from './flight-load.js';
 

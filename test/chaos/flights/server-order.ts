@@ -22,7 +22,9 @@ export type ServerEvent =
 export type ServerRecord = ServerEvent & { readonly time: number; readonly seen: number };
 
 const RESULT = /^nestjs_redis_lock_result:\{(.*)\}$/;
-/** How exact the times of leases are, in milliseconds: MONITOR and scripts read the server's clock at different moments. */
+/**
+ * How exact the times of leases are, in milliseconds: MONITOR and scripts read the server's clock at different moments.
+ */
 const EXACT = 50;
 
 /** Records what a server does for single flights, in its order, as its MONITOR shows it. */

@@ -61,7 +61,9 @@ export class Relay {
     }
   }
 
-  /** Adopts again and again. One job in four is done twice, as if its first worker had not reported that it was done. */
+  /**
+   * Adopts again and again. One job in four is done twice, as if its first worker had not reported that it was done.
+   */
   private async work(): Promise<void> {
     const { random, recorder, queue } = this;
     while (this.running) {

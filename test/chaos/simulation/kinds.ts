@@ -97,7 +97,9 @@ const DEATHS = ['crash', 'stall', 'shutDown'] as const;
 /** A slow network, without faults. */
 const CALM = { fates: {}, unheard: 0, faults: [], eitherOf: [], mostFaults: 0, drift: true } as const;
 
-/** Commands, answers and connections are lost or take too long, while leases are so long that they hide no leftovers. */
+/**
+ * Commands, answers and connections are lost or take too long, while leases are so long that they hide no leftovers.
+ */
 const LATE = {
   fates: { ...UNSTEADY, late: 0.05, twice: 0.05 },
   unheard: 0.1,

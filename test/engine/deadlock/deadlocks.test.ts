@@ -340,7 +340,8 @@ describe.each(STORES)('deadlocks, in %s', (store) => {
     expect(await Promise.all(chain)).toEqual(['one', 'two', 'three', 'four']);
   });
 
-  // `b`, which is waited for first, is held by a caller that waits for the red lock's own; `a` becomes free after a while, and makes a majority.
+  // `b`, which is waited for first, is held by a caller that waits for the red lock's own; `a` becomes free after a
+  // while, and makes a majority.
   for (const redLockWaits of ['last', 'first'])
     play(`are not made of a red lock that can do without a member, where it waits ${redLockWaits}`, async () => {
       const [one, two, three] = await stage.services(3);

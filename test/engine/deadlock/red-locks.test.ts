@@ -22,7 +22,10 @@ describe.each(STORES)('a red lock inside of a scope, in %s', (store) => {
     }
   };
 
-  /** A caller holds `outer` and wants a red lock over `members`. The peers hold its members 'a' and 'b', the second one for 4 s. */
+  /**
+   * A caller holds `outer` and wants a red lock over `members`. The peers hold its members 'a' and 'b', the second one
+   * for 4 s.
+   */
   const circle = async (last: 'red lock' | 'peers', members: string[], times = [60_000, 4_000]) => {
     const [one, two, three] = await stage.services(3);
     const [first, second, outer, peersGo, redGoes] = [latch(), latch(), latch(), latch(), latch()];

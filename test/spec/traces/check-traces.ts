@@ -1,6 +1,6 @@
 /**
- * Traces of the simulation, checked by TLC against Lease and Tokens: all of them must be accepted, and of damaged ones 95 %
- * refused. Called by .ci/spec.mjs.
+ * Traces of the simulation, checked by TLC against Lease and Tokens: all of them must be accepted, and of damaged ones
+ * 95 % refused. Called by .ci/spec.mjs.
  */
 import { spawn } from 'node:child_process';
 import { cpSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';

@@ -8,8 +8,8 @@ export const DAMAGES: readonly Damage[] = ['dropped', 'doubled', 'swapped', 'tim
 /** A trace with one thing wrong in it, anywhere. */
 export function damaged({ steps, ...trace }: LockTrace, damage: Damage, chance: SeededRandom): LockTrace {
   const copy = [...steps];
-  // Steps of other locks matter to this one only as far as they move the clock of tokens. The last step is the check that
-  // nothing is left.
+  // Steps of other locks matter to this one only as far as they move the clock of tokens. The last step is the check
+  // that nothing is left.
   const at = chance.pick(steps.flatMap(({ e }, n) => (e.startsWith('other') || n > steps.length - 3 ? [] : [n])));
   switch (damage) {
     case 'dropped':

@@ -8,7 +8,9 @@ export type OwnerId = readonly [process: number, number: number, timeout: number
 
 type Field = string | number | boolean | OwnerId;
 
-/** One step of a trace: what happened, the server's time and each process's in µs, and what the specification compares. */
+/**
+ * One step of a trace: what happened, the server's time and each process's in µs, and what the specification compares.
+ */
 export interface Step {
   readonly e: string;
   readonly t: number;

@@ -85,7 +85,9 @@ export class ScriptMonitor {
     return found;
   }
 
-  /** Resolves when a server that is down is back and monitored. Before that, every line of the old server is recorded. */
+  /**
+   * Resolves when a server that is down is back and monitored. Before that, every line of the old server is recorded.
+   */
   monitoringAgain(): Promise<void> {
     // Not once() of node:events, which rejects when an attempt to connect fails.
     return new Promise((resolve) => this.monitor.once('monitoring', () => resolve()));

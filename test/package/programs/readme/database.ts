@@ -1,7 +1,10 @@
 import { PGlite } from '@electric-sql/pglite';
 import { STATEMENTS } from './statements.js';
 
-/** A PostgreSQL inside the process, with the interface of `pg`'s client, and README's table in it. It takes seconds to start: see POSTGRES. */
+/**
+ * A PostgreSQL inside the process, with the interface of `pg`'s client, and README's table in it. It takes seconds to
+ * start: see POSTGRES.
+ */
 class Database {
   private opened: Promise<PGlite> | undefined;
 

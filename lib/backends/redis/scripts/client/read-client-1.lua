@@ -6,7 +6,8 @@
   ARGV[1]      maximum size of a value, in bytes
   ARGV[1 + i]  field
 
-  Returns { server time in ms, value or nil, ... }. Returns only the time if the key is not a hash, or a value is larger.
+  Returns { server time in ms, value or nil, ... }. Returns only the time if the key is not a hash, or a value is
+  larger.
 ]]
 -- @include server-time
 local record, longest = KEYS[1], tonumber(ARGV[1])

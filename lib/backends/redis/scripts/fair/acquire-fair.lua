@@ -11,10 +11,12 @@
   ARGV[2]          highest token that the caller has seen
   ARGV[3]          lease time in ms
   ARGV[4]          tokens to reserve with each acquisition
-  ARGV[5]          waiterTimeout: ms for which an owner that has to wait stays in the queue; 0: it does not enter the queue
+  ARGV[5]          waiterTimeout: ms for which an owner that has to wait stays in the queue; 0: it does not enter the
+                   queue
   ARGV[5 + i]      owner
 
-  Returns { reserved with each, answer, ... }, where an answer is a token, { ttl, holder } when busy, or { { error, types of the keys } }.
+  Returns { reserved with each, answer, ... }, where an answer is a token, { ttl, holder } when busy, or { { error,
+  types of the keys } }.
   Returns { 'expired', server time in ms } when it runs too late.
 ]]
 -- @include acquisition-deadline

@@ -9,8 +9,8 @@
   ARGV[1]       PUBLISH or SPUBLISH; empty: notify nobody
   ARGV[1 + i]   owner
 
-  Returns an answer for each: { how many clients listened or NOT_PUBLISHED (-2), head }, NOT_PUBLISHED when nobody waits,
-  { NOT_HELD (-1), server time in ms }, or { { error, types of the keys } }.
+  Returns an answer for each: { how many clients listened or NOT_PUBLISHED (-2), head }, NOT_PUBLISHED when nobody
+  waits, { NOT_HELD (-1), server time in ms }, or { { error, types of the keys } }.
 ]]
 -- @include release-replies
 -- @include server-time

@@ -4,8 +4,9 @@
 
   KEYS[1]  clock of the fencing tokens
   KEYS[2]  lock
-  KEYS[3]  result: hash of value, run (the owner that stored it), and three readings of the clock: ended, before (callers that began to
-           ask before this reading may have the result) and kept (callers with keepFor may have it until this reading)
+  KEYS[3]  result: hash of value, run (the owner that stored it), and three readings of the clock: ended, before
+           (callers that began to ask before this reading may have the result) and kept (callers with keepFor may have
+           it until this reading)
   KEYS[4]  wanted: exists while a caller waits for a result
   KEYS[5]  forgotten: see forget-result-4.lua
 
@@ -18,7 +19,8 @@
   ARGV[7]  maximum size in bytes of a result that is sent in the answer
   ARGV[8]  maximum size in bytes of a result that the caller accepts
 
-  Returns { 'acquired', token }, { 'busy', ttl, holder, reading }, or { 'result', run, ended, before, kept, reading, value }.
+  Returns { 'acquired', token }, { 'busy', ttl, holder, reading }, or { 'result', run, ended, before, kept, reading,
+  value }.
   Returns { 'large' } instead of a result that is too large for the answer. Then nothing was acquired.
   Returns { 'expired', server time in ms } when it runs too late.
 ]]

@@ -5,8 +5,8 @@
   KEYS[1]  clock of the fencing tokens
   KEYS[2]  lock
   KEYS[3]  result
-  KEYS[4]  forgotten: `<first>,<last>`, the first and the last reading at which results were forgotten since the present run began.
-           Results may have been forgotten in between as well
+  KEYS[4]  forgotten: `<first>,<last>`, the first and the last reading at which results were forgotten since the present
+           run began. Results may have been forgotten in between as well
 
   ARGV[1]  highest token that the caller has seen
 

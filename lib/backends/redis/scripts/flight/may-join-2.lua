@@ -1,6 +1,6 @@
 --[[
-  Returns 1 if callers that ask now may have the result of a run: its owner still holds the lock, and results were not forgotten since its
-  token. Otherwise 0.
+  Returns 1 if callers that ask now may have the result of a run: its owner still holds the lock, and results were not
+  forgotten since its token. Otherwise 0.
 
   KEYS[1]  lock
   KEYS[2]  forgotten: see forget-result-4.lua

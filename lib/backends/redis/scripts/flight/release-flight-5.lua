@@ -15,8 +15,8 @@
   ARGV[5]  how long to keep the result, in ms; 0: only for callers that wait for it now
   ARGV[6]  value of the result
 
-  Returns { listeners or NOT_PUBLISHED (-2), 1 when the result was stored, reason for a refusal }, or { NOT_HELD (-1), server time in ms,
-  1 if this owner has already stored its result }.
+  Returns { listeners or NOT_PUBLISHED (-2), 1 when the result was stored, reason for a refusal }, or { NOT_HELD (-1),
+  server time in ms, 1 if this owner has already stored its result }.
 ]]
 -- @include release-replies
 -- @include server-time

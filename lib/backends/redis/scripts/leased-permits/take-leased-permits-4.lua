@@ -1,6 +1,6 @@
 --[[
-  Takes permits by their ids, each with a lease. Serves groups in order, until there are not enough permits for the next one. If it is
-  repeated, groups that still have their permits get a fresh lease, and no further permits.
+  Takes permits by their ids, each with a lease. Serves groups in order, until there are not enough permits for the next
+  one. If it is repeated, groups that still have their permits get a fresh lease, and no further permits.
 
   KEYS[1]      semaphore: how many permits are available
   KEYS[2]      zset: ids of the permits that are held, and when the lease of each ends

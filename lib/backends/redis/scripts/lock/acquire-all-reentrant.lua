@@ -1,6 +1,6 @@
 --[[
-  Acquires several re-entrant locks, or none of them, for each of several callers. acquire-all does the same for one caller and for locks
-  of any type.
+  Acquires several re-entrant locks, or none of them, for each of several callers. acquire-all does the same for one
+  caller and for locks of any type.
 
   KEYS[1]      clock of the fencing tokens
   KEYS[1 + i]  lock; the locks of one caller are consecutive
@@ -14,7 +14,8 @@
 
   Returns { answer, ... }, one for each caller: the first token (those of its other locks follow consecutively),
   { index of the first busy lock (from 0), ttl, holder }, or { index, { error, type of the lock } }.
-  For a single caller that acquired its locks, returns only the first token, because Redis sends a number faster than a list.
+  For a single caller that acquired its locks, returns only the first token, because Redis sends a number faster than a
+  list.
   Returns { 'expired', server time in ms } when it runs too late.
 ]]
 -- @include acquisition-deadline

@@ -11,7 +11,8 @@
   ARGV[4]       tokens to reserve with each acquisition
   ARGV[4 + i]   owner
 
-  Returns { 0, answer, ... }, where an answer is { token, reserved, 1 }, { ttl, holder } when busy, or { { error, types of the keys } }.
+  Returns { 0, answer, ... }, where an answer is { token, reserved, 1 }, { ttl, holder } when busy, or { { error, types
+  of the keys } }.
   Returns { 'expired', server time in ms } when it runs too late.
 ]]
 -- @include acquisition-deadline

@@ -10,11 +10,11 @@
   ARGV[4]      tokens to reserve with each acquisition
   ARGV[4 + i]  owner
 
-  Returns { reserved with each, answer, ... }, where an answer is a token, { ttl, holder } when busy, or { { error, type of the lock } }.
-  If all locks were free and no tokens are reserved, returns only the first token, because Redis sends a number faster than a list. The
-  other tokens follow consecutively.
-  Returns { 'expired', server time in ms } when it runs too late to acquire anything. If all locks are busy, it answers so without reading
-  the time, which makes waiting cheaper.
+  Returns { reserved with each, answer, ... }, where an answer is a token, { ttl, holder } when busy, or { { error, type
+  of the lock } }. If all locks were free and no tokens are reserved, returns only the first token, because Redis sends
+  a number faster than a list. The other tokens follow consecutively.
+  Returns { 'expired', server time in ms } when it runs too late to acquire anything. If all locks are busy, it answers
+  so without reading the time, which makes waiting cheaper.
 ]]
 -- @include acquisition-arguments
 -- @include ttl-replies
@@ -24,8 +24,8 @@ local reserve = tonumber(ARGV[4])
 local count = #ARGV - 4
 local micros, former
 
--- The common case: one free lock, and a clock that is behind TIME. It creates no functions and formats no numbers, because that
--- takes longer than the commands. The code below needs `former` for all other cases.
+-- The common case: one free lock, and a clock that is behind TIME. It creates no functions and formats no numbers,
+-- because that takes longer than the commands. The code below needs `former` for all other cases.
 if count == 1 and reserve == 0 and call('PTTL', KEYS[2]) == NO_KEY then
   local time = call('TIME')
   local seconds, fraction = time[1], time[2]
@@ -47,8 +47,8 @@ end
 local answers = { 0 }
 local taken, expired
 
--- Reads the server's time and reserves the tokens before the first lock is written. Returns false if it is too late. Then
--- `expired` is the reply.
+-- Reads the server's time and reserves the tokens before the first lock is written. Returns false if it is too late.
+-- Then `expired` is the reply.
 local function begin()
   if not micros then
     local time = call('TIME')

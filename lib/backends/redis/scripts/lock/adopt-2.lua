@@ -1,6 +1,7 @@
 --[[
-  Takes over a detached lock. Transfers it from the owner of the ticket, which the ticket's secret identifies, to another
-  owner with a fresh lease. If it is sent twice, it transfers the lock once and does not shorten the next owner's lease.
+  Takes over a detached lock. Transfers it from the owner of the ticket, which the ticket's secret identifies, to
+  another owner with a fresh lease. If it is sent twice, it transfers the lock once and does not shorten the next
+  owner's lease.
 
   KEYS[1]  re-entrant, fenced or read/write lock (its write side)
   KEYS[2]  clock of the fencing tokens, or the counter of a fenced lock

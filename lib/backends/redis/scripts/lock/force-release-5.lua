@@ -1,6 +1,6 @@
 --[[
-  Releases a lock of any type, from all owners or only from the given ones. Wakes its waiters when nobody holds it any more. Notifies the
-  client of each removed owner on the client's channel.
+  Releases a lock of any type, from all owners or only from the given ones. Wakes its waiters when nobody holds it any
+  more. Notifies the client of each removed owner on the client's channel.
 
   KEYS[1]  lock
   KEYS[2]  queue of a fair lock: list of waiting owners

@@ -1,6 +1,6 @@
 --[[
-  Advances a clock of fencing tokens so that it continues above a token that another server has issued. A clock that does not exist
-  starts as far ahead as it does for a first token, because this server may have lost its data.
+  Advances a clock of fencing tokens so that it continues above a token that another server has issued. A clock that
+  does not exist starts as far ahead as it does for a first token, because this server may have lost its data.
 
   KEYS[1]  clock of the fencing tokens, or the counter of a fenced lock
 

@@ -1,6 +1,6 @@
 --[[
-  Transfers a re-entrant or fenced lock from its owner to another one, with a fresh lease. If it is sent twice, it transfers the lock
-  once.
+  Transfers a re-entrant or fenced lock from its owner to another one, with a fresh lease. If it is sent twice, it
+  transfers the lock once.
 
   KEYS[1]  clock of the fencing tokens, or the counter of a fenced lock
   KEYS[2]  lock

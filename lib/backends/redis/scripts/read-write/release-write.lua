@@ -1,5 +1,6 @@
 --[[
-  Releases the write side of read/write locks, each for its owner, and wakes all waiters. A writer that also reads keeps the read side.
+  Releases the write side of read/write locks, each for its owner, and wakes all waiters. A writer that also reads keeps
+  the read side.
 
   KEYS[2i - 1]  lock
   KEYS[2i]      lease of this writer as a reader, if it also reads

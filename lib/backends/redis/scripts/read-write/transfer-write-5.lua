@@ -1,6 +1,6 @@
 --[[
-  Transfers the write side from its owner to another one, with a fresh lease. If it is sent twice, it transfers the write side
-  once.
+  Transfers the write side from its owner to another one, with a fresh lease. If it is sent twice, it transfers the
+  write side once.
 
   KEYS[1]  clock of the fencing tokens
   KEYS[2]  lock

@@ -1,5 +1,5 @@
--- With more fields than this, all readers are checked only if the lock has no lease. Otherwise each further reader would
--- make acquisitions slower.
+-- With more fields than this, all readers are checked only if the lock has no lease. Otherwise each further reader
+-- would make acquisitions slower.
 local FEW_FIELDS = 16
 
 -- Why `owner` cannot read: { ttl, holder }, or nil if it can. Without `pastWriters`, it cannot read while a writer

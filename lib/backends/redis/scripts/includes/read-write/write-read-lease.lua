@@ -1,6 +1,6 @@
 -- Writes the lease of a reader that has its field in the lock, and makes the lock last as long. The lock's lease is
--- written first. Before 7.2, Redis reads its clock again within a script, and a lock that outlasts its readers by two ms
--- seems to be held by another reader.
+-- written first. Before 7.2, Redis reads its clock again within a script, and a lock that outlasts its readers by two
+-- ms seems to be held by another reader.
 local function writeReadLease(lock, owner, lease)
   local key = readLease(lock, owner, 1)
   local before, ttl = redis.call('PTTL', key), redis.call('PTTL', lock)

@@ -1,6 +1,6 @@
 -- Each number has a note for people to read. It says the type and the total number of permits or steps (empty: not
--- known). Notes expire, because Redisson deletes latches without their notes. The calls are protected, because a failure
--- to write the note must not fail a change.
+-- known). Notes expire, because Redisson deletes latches without their notes. The calls are protected, because a
+-- failure to write the note must not fail a change.
 local DAYS_30 = 2592000000
 
 local function noteCounter(note, kind, total)
