@@ -19,7 +19,8 @@ interface Seen {
  * another order than that of their tokens, because their answers can overtake each other. When the server has lost its
  * data, earlier holders may still hand off the lock among themselves, but no new token is as low as one that was
  * granted before the loss. For the tokens of one process, this is true even if the server's clock was set back as well,
- * because the process sends the highest token that it has seen.
+ * because the process sends the highest token that it has seen. A process that stood still between the answer and the
+ * record of the grant may record it after the next one. Its lease had ended by then, so it never relied on it.
  *
  * @param clockLead by how much a token may be lower, in µs. Two masters that serve at the same time have separate
  *   clocks, each of which is ahead of the time of day by at most this. 0 if there is one master.
@@ -38,7 +39,7 @@ function violationsOf(tenures: readonly Tenure[], calls: Digest['calls'], clockL
     locks.set(lock, seen);
     const any = type === 'read' ? (seen.readers.get(token) ?? seen.exclusive) : seen.highest;
     const last = isDoubtful(tenure) ? highestKnown(tenure, seen) : any;
-    if (last !== undefined && token <= last.token! - clockLead) {
+    if (last !== undefined && token <= last.token! - clockLead && !hadEnded(tenure)) {
       const order = token === last.token ? 'repeats that of' : `is lower than ${last.token} of`;
       const message = `${lock}: token ${token} of ${tenure.call} ${order} ${last.call}, which was granted before`;
       violations.push({ rule: 'growing tokens', message, at: tenure.granted, lock, calls: [last.call, tenure.call] });
@@ -53,6 +54,11 @@ function violationsOf(tenures: readonly Tenure[], calls: Digest['calls'], clockL
     }
   }
   return violations;
+}
+
+/** Whether the lease had ended when its grant was recorded. Of a suspect one, nobody knows when it ends. */
+function hadEnded({ suspect, deadline, granted }: Tenure): boolean {
+  return !suspect && deadline <= granted.at;
 }
 
 /** Whether it was granted after the event that makes it suspect. */
