@@ -20,6 +20,7 @@ export default {
     TOPOLOGIES,
     '\\.long\\.test\\.ts$',
   ],
+  reporters: ['default', './test/support/jest/some-test-ran.mjs'],
   testSequencer: './test/support/jest/longest-first.mjs',
   // A suite spends nine tenths of its time waiting for leases to end and for servers. This many workers keep two cores
   // busy.

@@ -1,6 +1,6 @@
 // Runs npm run bench and all bench:* scripts. The first argument selects the measurement; the others go to its program.
 import { spawnSync } from 'node:child_process';
-import { symlinkSync } from 'node:fs';
+import { readFileSync, symlinkSync } from 'node:fs';
 import { join } from 'node:path';
 import { root } from './jest-run.mjs';
 
@@ -19,6 +19,7 @@ const measurements = {
   },
   /** Two commits, or two clients, in turns. */
   pairs(...args) {
+    if (args.includes('--help')) return explain('test/benchmark/pairs/pairs.ts');
     build();
     compile('test/benchmark/pairs/tsconfig.json');
     node('dist/benchmark/benchmark/pairs/pairs.js', ...args);
@@ -59,6 +60,12 @@ const measurements = {
     node(...TYPESCRIPT, 'test/benchmark/flights/flights.ts', ...args);
   },
 };
+
+/** Prints the comment at the head of a program, which says how it is called. */
+function explain(program) {
+  const [comment] = /^(\/\/.*\n)+/.exec(readFileSync(join(root, program), 'utf8')) ?? [''];
+  console.log(comment.replaceAll(/^\/\/ ?/gm, ''));
+}
 
 function build() {
   node('.ci/build.mjs');

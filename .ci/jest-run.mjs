@@ -8,7 +8,7 @@ import { fileURLToPath } from 'node:url';
 
 export const root = fileURLToPath(new URL('..', import.meta.url));
 // NestJS 12 consists of ES modules, which jest loads by an experimental feature of Node.js.
-const JEST_OPTIONS = '--experimental-vm-modules --disable-warning=ExperimentalWarning';
+export const JEST_OPTIONS = '--experimental-vm-modules --disable-warning=ExperimentalWarning';
 const failedSteps = [];
 const started = Date.now();
 let limit;

@@ -60,11 +60,11 @@ export interface KeyPage {
    */
   readonly keys: readonly string[];
   /**
-   * Keys of semaphores and latches that this library has created, or in which it found too few permits, if the backend
-   * knows them.
+   * Keys of semaphores and latches, if the backend can find them: those that this library created, and others after a
+   * caller has found too few permits in them.
    */
   readonly synchronizers?: readonly string[];
-  /** Keys of single flights that have a result, if the backend knows them. */
+  /** Keys of single flights whose results are stored, if the backend can find them. */
   readonly results?: readonly string[];
   /** The cursor of the next page; undefined: this is the last one. */
   readonly cursor: string | undefined;

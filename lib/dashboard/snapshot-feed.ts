@@ -28,7 +28,7 @@ export class SnapshotFeed {
   private timer: NodeJS.Timeout | undefined;
   private closed = false;
 
-  /** @param take takes a snapshot; it gets the latest one */
+  /** @param take takes a new snapshot; its argument is the previous one */
   constructor(private readonly take: (before: Snapshot | undefined) => Promise<Snapshot>) {}
 
   /** The latest snapshot. */
@@ -36,7 +36,7 @@ export class SnapshotFeed {
     return this.taken ?? EMPTY;
   }
 
-  /** The latest snapshot, or a new one if that is old. It never rejects, because a snapshot can show an outage. */
+  /** The latest snapshot if it is fresh, otherwise a new one. Never rejects, because a snapshot can show an outage. */
   current(): Promise<Snapshot> {
     if (this.taken !== undefined && this.taking === undefined && performance.now() < this.nextAt)
       return Promise.resolve(this.taken);
@@ -44,7 +44,7 @@ export class SnapshotFeed {
   }
 
   /**
-   * Calls the listener with the latest snapshot unless it is old, and then with each new one.
+   * Calls the listener with the latest snapshot if it is fresh, and then with each new one.
    *
    * @returns a function that removes the listener
    */

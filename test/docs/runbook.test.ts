@@ -86,6 +86,12 @@ describe('the runbook', () => {
     expect(listed.map((entry) => [entry, staleParts(entry, pieces)]).filter(([, parts]) => parts?.length)).toEqual([]);
   });
 
+  it('shows as output only lines that match an entry', () => {
+    const shown = [...runbook.matchAll(/^(?:WARN|ERROR|LOG) \[RedisLock\] (.+)$/gm)].map(([, line]) => line);
+    expect(shown).not.toEqual([]);
+    expect(shown.filter((line) => !listed.some((entry) => patternOf(entry).test(line)))).toEqual([]);
+  });
+
   it('has a section for every error class', () => {
     const classes = Object.keys(library).filter((name) => /^Lock\w*Error$/.test(name));
     expect(classes).toContain('LockBusyError');

@@ -193,9 +193,9 @@ export class QuorumBackend implements LockBackend {
   }
 
   /**
-   * If at least half of the nodes that answered removed owners, returns all removed owners, including those that only a
-   * minority knew. Otherwise empty. The expected token is compared with that of the majority before the nodes remove
-   * owners, because single nodes may have different tokens.
+   * Returns all removed owners, even if only a minority of the nodes knew them. Returns none if more than half of the
+   * nodes that answered had nothing to remove. Before any node removes an owner, the expected token is compared with the
+   * token of the majority, because single nodes may have different tokens.
    */
   async forceRelease(key: string, expected?: ExpectedHolders): Promise<readonly string[]> {
     this.assertUsable();

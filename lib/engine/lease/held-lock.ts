@@ -109,11 +109,11 @@ export class HeldLock implements Renewable<HeldLock> {
   private aloneInList: readonly HeldLock[] | undefined;
 
   readonly type: HeldType;
-  /** The field in the backend. */
+  /** The owner id, under which the backend stores the lock. */
   readonly owner: string;
-  /** The lease time that was requested with the acquisition. */
+  /** The lease time that the acquisition requested. */
   readonly leaseTime: number;
-  /** The moment before the last confirmed command that set the lease was sent. */
+  /** When the lease began: just before this process sent the last confirmed command that set it. */
   confirmed: Moment;
   /** The fencing token of the present shares. */
   token: number;
@@ -122,9 +122,9 @@ export class HeldLock implements Renewable<HeldLock> {
 
   /**
    * @param attempt the granted attempt
-   * @param fixed whether the lease is never renewed by the watchdog
-   * @param since when this process got the lock, in whole milliseconds of the monotonic clock; hand-offs do not change
-   *   it
+   * @param fixed true if the watchdog never renews the lease
+   * @param since the time at which this process got the lock, in whole milliseconds of the monotonic clock; a hand-off
+   *   does not change it
    */
   constructor(
     readonly keeper: LockKeeper,

@@ -1,8 +1,9 @@
 import type { Runtime, Timer } from '../../backends/runtime.js';
 import type { Wanted } from './all-or-none.js';
 
-/** After this many failed attempts, or after this many milliseconds of them, a caller counts as passed over. */
+/** A caller counts as passed over when it has failed this many times … */
 const FAILED_ATTEMPTS = 5;
+/** … or has tried for this many milliseconds. */
 const FAILED_FOR = 2_000;
 
 /** How long a caller that was passed over may hold locks while it waits for others, in milliseconds. */
@@ -65,8 +66,8 @@ export class HoldAndWait {
   }
 
   /**
-   * Whether the caller was passed over. Callers that are served sooner never hold and wait, so no order of locks can
-   * deadlock.
+   * Whether the caller was passed over. Only then does it hold locks while it waits for others. All other callers cannot
+   * deadlock, whatever the order of their locks.
    */
   get due(): boolean {
     return this.failedAttempts >= FAILED_ATTEMPTS || this.runtime.monotonic() - this.since >= FAILED_FOR;
@@ -79,8 +80,8 @@ export class HoldAndWait {
     try {
       while (!(await this.takeInOrder())) {
         await Promise.all(all.map((wanted) => wanted.giveBack()));
-        // At least as long as the locks were held, plus a random time. Without it, two callers in step could obstruct
-        // each other forever.
+        // The pause is at least as long as the locks were held. Without the random part, two callers in step could
+        // obstruct each other forever.
         const pause = this.longestHold * (1 + this.runtime.random() / 2);
         await Promise.race([sleep(pause), this.refused]);
       }

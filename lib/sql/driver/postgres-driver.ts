@@ -29,7 +29,7 @@ export function postgresDriver(url: string, description: string, connectTimeout:
   };
 }
 
-/** Takes connections from the user's pool. They are kept until they end, and then returned to be closed. */
+/** Takes connections from the user's pool. When they have ended, it returns them, and the pool closes them. */
 export function postgresPoolDriver(pool: Pool, description: string): Driver {
   return {
     description,
@@ -44,7 +44,8 @@ export function postgresPoolDriver(pool: Pool, description: string): Driver {
           }),
         );
       const { client, ends } = await fromPool(take, (late) => late.client.release());
-      // The pool throws on a second release. It counts a connection that is never released as in use.
+      // Each connection is released exactly once. The pool throws on a second release, and without any release, it
+      // counts the connection as in use forever.
       const giveBack = once(() => client.release(true));
       ends(giveBack);
       return toConnection(client as unknown as Client, ends, giveBack);
@@ -106,9 +107,8 @@ function toConnection(client: Client, onEnd: Ends, giveBack: () => void): Driver
 }
 
 /**
- * Statements with parameters have names, so that the server parses and plans each of them once per connection. The
- * names differ between connections, because a pooler without `server_reset_query` keeps the statements of earlier
- * clients.
+ * Statements with parameters have names, so that the server parses and plans each of them once per connection. Names
+ * differ between connections, because a pooler without `server_reset_query` keeps the statements of earlier clients.
  */
 class StatementNames {
   private readonly prefix = `nestjs_redis_lock_${randomBytes(6).toString('hex')}`;

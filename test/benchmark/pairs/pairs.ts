@@ -2,7 +2,8 @@
 // npm run bench:pairs -- --base <git ref>    this library and the one of another commit, in turns
 // npm run bench:pairs -- --base ioredis      this library by node-redis and by ioredis, in turns
 //   --pairs 10                        how many; each has its own process for either side
-//   --workloads seq,par,hot1          default: all of them
+//   --workloads seq,par,hot1          default: all of them, see shapes.ts
+// This library is the working tree, with changes that are not committed. The base is always a commit.
 // AsyncLocalStorage is on in both, as in an application; BENCH_SCOPES=off leaves it to the libraries.
 import { availableParallelism, loadavg } from 'node:os';
 import { parseArgs } from 'node:util';

@@ -15,13 +15,13 @@ type Disturbance = (execute: () => Promise<any>, request: unknown) => Promise<an
 interface Wait {
   readonly key: string;
   confirmed: boolean;
-  /** A request sent after the confirmation was answered. No earlier release can have been missed then. */
+  /** Whether the backend has answered a request that was sent after the confirmation. Then no release was missed. */
   checked: boolean;
 }
 
 /** Semaphores and latches of a real backend. Counts the requests, and lets a test interfere with them. */
 export class WatchedSynchronizers {
-  /** Names of all commands so far. */
+  /** The names of all commands that were sent so far. */
   readonly commands: SynchronizerCommand[] = [];
   /** The wrapped backend that is given to the service. */
   readonly port: SynchronizerBackend;

@@ -15,15 +15,15 @@ const MOST_SCANS = 100;
 const FEWEST_FOR_NOTES = 1_000;
 
 /**
- * Where a scan continues: `<cursor>`, on a cluster `<host>:<port>/<cursor>`; `n<cursor>` among the notes of semaphores
- * and latches.
+ * Where a scan continues: `<cursor>`, or `<host>:<port>/<cursor>` on a cluster. An `n` before the cursor means that the
+ * scan has finished the locks, and reads notes and results.
  */
 const CURSOR = /^(?:(.+)\/)?(n?)(\d{1,20})$/;
 
 /**
- * The next page of keys, one master after the other. For each master, the locks come first, then the semaphores,
- * latches and results of single flights, which are found by their notes because there may be millions of other strings
- * under the prefix.
+ * Reads the next page of keys. It scans one master after the other, and each of them twice: first for locks, and then
+ * for results of single flights and for notes about semaphores and latches. It does not search for semaphores and
+ * latches themselves, because there may be millions of other strings under the prefix.
  */
 export async function scanLocks(
   prefix: string,
@@ -34,7 +34,7 @@ export async function scanLocks(
   commands: NodeCommands,
 ): Promise<KeyPage | undefined> {
   const masters = topology.masters();
-  // If a master's locks were left out, the list would look complete all the same.
+  // A list without the locks of one master would look complete.
   const [unreachable] = topology.unreachableMasters();
   if (unreachable !== undefined) {
     topology.refresh();
@@ -78,7 +78,7 @@ function following({ node, notes }: Place, position: string): Place {
 
 interface Place {
   readonly node: number;
-  /** The scan goes through the notes, which come after the locks. */
+  /** Whether the scan has finished the locks of this master, and reads its notes and results. */
   readonly notes: boolean;
   readonly position: string;
 }
@@ -97,7 +97,7 @@ function nameOf({ node, notes, position }: Place, masters: readonly Link[], isCl
   return isCluster ? `${masters[node].address}/${place}` : place;
 }
 
-/** A pattern of SCAN that stands for this text alone. */
+/** A pattern for SCAN that matches only this text. */
 export function escapeGlob(text: string): string {
   return text.replace(/[\\*?[\]^]/g, '\\$&');
 }
