@@ -147,7 +147,8 @@ export class TurnToAsk {
     this.wake();
   }
 
-  /** Called when no caller waits any more. */ onEmpty(): void {
+  /** Called when no caller waits any more. */
+  onEmpty(): void {
     this.open();
   }
 
