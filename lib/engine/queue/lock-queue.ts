@@ -28,7 +28,7 @@ import { HandOffBudget, mayInherit } from './hand-off-budget.js';
 import { isRegistered, unregister, WaiterHeartbeat } from './waiter-registration.js';
 import { WaitingLine } from './waiting-line.js';
 
-const NONE: readonly HeldLock[] = [];
+const NONE: readonly never[] = [];
 
 /**
  * One lock in one process: its waiting callers, its leases in this process, the request under way, and the choice of
@@ -69,7 +69,7 @@ export class LockQueue implements LockKeeper {
   /** The number of attempts for several names, and of adoptions, that have reserved the lock. */
   private claims = 0;
   /** Called when no request is under way any more, while the lock is claimed. */
-  private readonly claimants: (() => void)[] = [];
+  private claimants: readonly (() => void)[] = NONE;
   /**
    * The head's acquisition until it is answered. Callers that arrive before it is sent raise its reserve, because
    * hand-offs need tokens.
@@ -399,12 +399,17 @@ export class LockQueue implements LockKeeper {
    */
   async awaitClaim(): Promise<void> {
     this.claims++;
-    if (this.attempts + this.departures > 0) await new Promise<void>((admit) => this.claimants.push(admit));
+    if (this.attempts + this.departures > 0)
+      await new Promise<void>((admit) => {
+        this.claimants = [...this.claimants, admit];
+      });
   }
 
   private admitClaimants(): void {
-    if (this.claimants.length > 0 && this.attempts + this.departures === 0)
-      for (const admit of this.claimants.splice(0)) admit();
+    const { claimants } = this;
+    if (claimants.length === 0 || this.attempts + this.departures > 0) return;
+    this.claimants = NONE;
+    for (const admit of claimants) admit();
   }
 
   /** Ends a {@link claim} that acquired nothing. */
