@@ -43,16 +43,17 @@ export class ScriptMonitor {
   private readonly positions = new Map<string, readonly number[]>();
 
   static async start(server: RedisServer): Promise<ScriptMonitor> {
-    const client = server.client();
-    return new ScriptMonitor(client, await client.monitor());
+    // Not client.monitor(), which fails if the first line arrives together with the reply to MONITOR. This one connects
+    // again then.
+    const monitor = new ScriptMonitor(server.client(), server.client({ monitor: true }));
+    await monitor.monitoringAgain();
+    return monitor;
   }
 
   private constructor(
     private readonly client: Redis,
     private readonly monitor: Redis,
   ) {
-    // `server.stop()` ends the client, and the monitor with it.
-    client.once('end', () => monitor.disconnect());
     monitor.on('error', () => {}); // it reconnects when the server is back
     let commands: string[][] = [];
     monitor.on('monitor', (time: string, args: string[], source: string) => {
