@@ -1,5 +1,5 @@
-import { jest } from '@jest/globals';
 import { hostname } from 'node:os';
+import { jest } from '@jest/globals';
 import { MemoryBackend } from '../../../lib/backends/memory/memory-backend.js';
 import { MemoryStore } from '../../../lib/backends/memory/memory-store.js';
 import { LockBusyError } from '../../../lib/engine/errors.js';
@@ -7,6 +7,7 @@ import type { LockClient } from '../../../lib/service/lock-client.js';
 import type { LockService } from '../../../lib/service/lock-service.js';
 import { openPlace, PLACES, Place } from '../../support/places.js';
 import { VirtualRuntime } from '../../support/runtime/virtual-runtime.js';
+import { latch } from '../../support/section.js';
 import { startRedis } from '../../support/servers/redis-server.js';
 import { until } from '../../support/until.js';
 
@@ -152,6 +153,24 @@ describe('the record of a client, as time passes', () => {
     expect(await shown()).toEqual({ holds: [], waits: ['order:3'] });
     await theirs.release();
     await (await runtime.until(waiting)).release();
+  });
+
+  it('is not left behind by a write that was under way when the service closes', async () => {
+    const [backend, server] = [1, 2].map(() => new MemoryBackend({ runtime, store }));
+    const [locks, viewer] = [open('shop', backend), open('viewer')];
+    const network = latch();
+    jest.spyOn(backend.directory, 'writeClient').mockImplementationOnce(async (...record) => {
+      await network.promise;
+      await server.directory.writeClient(...record);
+    });
+    const lease = await locks.acquire('order');
+    await runtime.advance(1_500);
+    await lease.release();
+    const closed = locks.close();
+    await runtime.settle();
+    network.open();
+    await runtime.until(closed);
+    expect(await runtime.until(viewer.clients())).toEqual([]);
   });
 
   it('is read once for all callers that wait for what it holds, and again only after ten seconds', async () => {
