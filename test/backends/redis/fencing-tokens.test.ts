@@ -101,18 +101,25 @@ describe('fencing tokens in Redis', () => {
     expect(last).toBeGreaterThan(1_700_000_000_000_000);
   });
 
-  it.each([0, 10])('are given one by one to the locks of a batch, with %d reserved for each', async (reserve) => {
-    const backend = world.backend();
-    await world.redis.set('nestjs_redis_lock_clock', 1);
-    const replies = await Promise.all(
-      Array.from({ length: 300 }, () => backend.acquire(world.request('reentrant', { reserve }))),
-    );
-    const tokens = replies.map((reply) => (reply.acquired ? reply.token : 0)).sort((a, b) => a - b);
-    expect(tokens[0]).toBeGreaterThan(1_700_000_000_000_000);
-    for (const [n, value] of tokens.slice(1).entries()) expect(value - tokens[n]).toBeGreaterThan(reserve);
-    const key = 'nestjs_redis_lock_clock';
-    expect(Number(await world.redis.get(key))).toBe(tokens[tokens.length - 1] + reserve);
-  });
+  const batches = (['reentrant', 'fair', 'read', 'write'] as const).flatMap((type) =>
+    [0, 10].map((reserve) => [type, reserve] as const),
+  );
+
+  it.each(batches)(
+    'are given one by one to the %s locks of a batch, with %d reserved for each',
+    async (type, reserve) => {
+      const backend = world.backend();
+      await world.redis.set('nestjs_redis_lock_clock', 1);
+      const replies = await Promise.all(
+        Array.from({ length: 300 }, () => backend.acquire(world.request(type, { reserve }))),
+      );
+      const tokens = replies.map((reply) => (reply.acquired ? reply.token : 0)).sort((a, b) => a - b);
+      expect(tokens[0]).toBeGreaterThan(1_700_000_000_000_000);
+      for (const [n, value] of tokens.slice(1).entries()) expect(value - tokens[n]).toBeGreaterThan(reserve);
+      const key = 'nestjs_redis_lock_clock';
+      expect(Number(await world.redis.get(key))).toBe(tokens[tokens.length - 1] + reserve);
+    },
+  );
 
   it('are reserved as long as the clock leads by no more than a tenth of a second', async () => {
     const backend = world.backend();

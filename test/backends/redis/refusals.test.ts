@@ -39,13 +39,14 @@ describe('what Redis refuses', () => {
     expect(refused).toMatchObject({ status: 'rejected', reason: { kind: 'key' } });
   });
 
-  it('names the companion of a lock that is of another type', async () => {
+  it('names the companion of a lock that is of another type, in a batch too', async () => {
     const backend = world.backend();
-    const lock = world.request('fair', { key: 'lock:q' });
-    await world.redis.set('redisson_lock_queue:{lock:q}', 'no list');
-    const error = await failure(backend.acquire(lock));
-    expect(error).toMatchObject({ kind: 'key' });
-    expect(error.message).toContain('redisson_lock_queue:{lock:q}');
+    const [one, two] = [world.request('fair'), world.request('fair')];
+    await world.redis.set(`redisson_lock_queue:{${two.key}}`, 'no list');
+    const [fine, refused] = await Promise.allSettled([backend.acquire(one), backend.acquire(two)]);
+    expect(fine.status).toBe('fulfilled');
+    const message = expect.stringContaining(`redisson_lock_queue:{${two.key}} is not a lock of this kind but a string`);
+    expect(refused).toMatchObject({ status: 'rejected', reason: { kind: 'key', message } });
   });
 
   it('for a key of another type is refused to single commands, with the key', async () => {

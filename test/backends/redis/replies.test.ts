@@ -1,3 +1,5 @@
+import { keysOf } from '../../../lib/backends/redis/calls/item-answer.js';
+import { LOCK_SCRIPTS, type LockScript } from '../../../lib/backends/redis/commands/lock-type-table.js';
 import { scripts } from '../../../lib/backends/redis/scripts.js';
 import { until } from '../../support/until.js';
 import { failure, RedisWorld } from './redis-world.js';
@@ -86,6 +88,31 @@ describe('the scripts', () => {
       const key = world.key();
       await expect(acquire(later(), '0', lease, key)).rejects.toThrow(/lease time/);
       expect(await world.redis.exists(key)).toBe(0);
+    },
+  );
+
+  it.each(['fenced', 'fair', 'read', 'write'] as const)(
+    'answer once for each %s lock of a batch, and for one that fails with the types of its own keys',
+    async (type) => {
+      const { acquire, renew, release } = LOCK_SCRIPTS[type];
+      const locks = [world.request(type), world.request(type)];
+      await world.redis.set(locks[0].key, 'a value of yours');
+      const run = ({ name, keys }: LockScript, before: readonly string[], args: readonly string[]) => {
+        const all = [...before, ...keysOf(keys, locks)];
+        const owners = locks.map(({ owner }) => owner);
+        return world.redis.eval(scripts[name].source, all.length, ...all, ...args, ...owners);
+      };
+      const failed = ({ keys }: LockScript) => [
+        [expect.stringContaining('WRONGTYPE'), 'string', ...keys.slice(1).map(() => 'none')],
+      ];
+      const option = acquire.option === undefined ? [] : ['0'];
+      expect(await run(acquire, [CLOCK], [later(), '0', '60000', '0', ...option])).toEqual([
+        0,
+        failed(acquire),
+        expect.anything(),
+      ]);
+      expect(await run(renew, [], ['60000'])).toEqual([expect.any(Number), failed(renew), 1]);
+      expect(await run(release, [], ['PUBLISH'])).toEqual([failed(release), expect.anything()]);
     },
   );
 

@@ -68,6 +68,17 @@ describe("semaphores and latches on Redisson's layout", () => {
     expect(await keysOf('mail')).toEqual([key]);
   });
 
+  it('counting permits sends no message unless the lease of one has ended', async () => {
+    const semaphore = (await world.service()).getPermitExpirableSemaphore('mail');
+    const messages = await listen(`redisson_sc:{${world.keyPrefix}mail}`);
+    await semaphore.trySetPermits(3);
+    const id = await semaphore.acquire('10s');
+    expect([await semaphore.availablePermits(), await semaphore.acquiredPermits()]).toEqual([2, 1]);
+    await semaphore.release(id);
+    await until(() => messages.length >= 2);
+    expect(messages).toEqual(['3', '3']);
+  });
+
   it("a permit of Redisson's without a lease is held until it is released by its id", async () => {
     const locks = await world.service();
     const semaphore = locks.getPermitExpirableSemaphore('mail');

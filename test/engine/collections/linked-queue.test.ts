@@ -44,4 +44,16 @@ describe('an iteration over a linked queue', () => {
     }
     expect(walked).toEqual(['aa', 'ac', 'ca', 'cc', 'da', 'dc']);
   });
+
+  it('continues when the next element leaves after an inner one has ended', () => {
+    const { queue, remove } = queueOf(...'abc');
+    const walked: string[] = [];
+    for (const { name } of queue) {
+      walked.push(name);
+      if (name !== 'a') continue;
+      expect([...queue]).toHaveLength(3);
+      remove('b');
+    }
+    expect(walked.join('')).toBe('ac');
+  });
 });

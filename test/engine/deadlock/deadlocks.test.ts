@@ -1,10 +1,12 @@
+import { jest } from '@jest/globals';
+import type { WaitBackend } from '../../../lib/backends/wait-backend.js';
 import { LockBusyError, LockDeadlockError, LockError } from '../../../lib/engine/errors.js';
 import { currentLease } from '../../../lib/engine/scope/lock-scope.js';
 import type { LockOptions } from '../../../lib/engine/terms/lock-options.js';
 import type { LockService } from '../../../lib/service/lock-service.js';
 import { openStage, type Stage } from '../../support/deadlocks/stage.js';
-import { STORES } from '../../support/lock-world.js';
-import { latch } from '../../support/section.js';
+import { openVirtualWorld, STORES } from '../../support/lock-world.js';
+import { errorOf, latch } from '../../support/section.js';
 
 /** A caller that holds one lock, and then asks for others. */
 class Caller {
@@ -375,5 +377,27 @@ describe.each(STORES)('deadlocks, in %s', (store) => {
     expect(stage.timers()).toBe(0);
     const redis = stage.world?.redis.client();
     if (redis !== undefined) expect(await redis.keys('nestjs_redis_lock_waits*')).toEqual([]);
+  });
+});
+
+describe('the search for deadlocks', () => {
+  const world = openVirtualWorld();
+
+  it('asks a slow backend nothing until it has answered the previous question', async () => {
+    const { locks, backend, runtime } = await world.process();
+    const other = await world.process();
+    await other.locks.acquire('stock');
+    const answer = latch();
+    const asked = jest.spyOn(backend.waits as WaitBackend, 'holders').mockImplementation(async () => {
+      await answer.promise;
+      return [];
+    });
+    const refused = errorOf(locks.withLock('order', () => locks.acquire('stock', { waitTime: '10s' })));
+    await runtime.advance(5_000);
+    expect(asked).toHaveBeenCalledTimes(1);
+    answer.open();
+    await runtime.advance(1_000);
+    expect(asked.mock.calls.length).toBeGreaterThan(1);
+    expect(await runtime.until(refused)).toBeInstanceOf(LockBusyError);
   });
 });

@@ -1,10 +1,10 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { asleep, watch } from '../../support/asleep.js';
-import { ms, openWorld, STORES } from '../../support/lock-world.js';
+import { ms, openVirtualWorld, openWorld, STORES } from '../../support/lock-world.js';
 import { errorOf, latch } from '../../support/section.js';
 import { woken } from '../../support/time-limits.js';
 import { until } from '../../support/until.js';
-import { answerAfter } from '../../support/watched/watched-backend.js';
+import { answerAfter, refused } from '../../support/watched/watched-backend.js';
 
 describe.each(STORES)('shutdown with semaphores and latches in %s', (store) => {
   const world = openWorld(store);
@@ -150,5 +150,21 @@ describe.each(STORES)('shutdown with semaphores and latches in %s', (store) => {
       await locks.getSemaphore('mail').acquire();
     });
     await expect(body).rejects.toMatchObject({ name: 'LockAbortedError' });
+  });
+});
+
+describe('shutdown during an outage', () => {
+  const world = openVirtualWorld();
+
+  it('gives up releases of permits that were to be repeated, and leaves no timer that keeps the process alive', async () => {
+    const { locks, backend, runtime } = await world.process({ commandTimeout: 200 });
+    backend.synchronizerRequests.disturb(refused, 'addPermits');
+    const attempts = () => backend.synchronizerRequests.count('addPermits');
+    const released = errorOf(locks.getSemaphore('mail').release());
+    await runtime.advance(5_000); // from now on, at least half a second passes between two attempts
+    for (const before = attempts(); attempts() === before; ) await runtime.advance(10);
+    await runtime.until(locks.close());
+    expect(await released).toMatchObject({ name: 'LockUnavailableError' });
+    expect(runtime.keepAliveTimers).toBe(0);
   });
 });

@@ -1,8 +1,13 @@
 import { hostname } from 'node:os';
+import { jest } from '@jest/globals';
+import { MemoryBackend } from '../../../lib/backends/memory/memory-backend.js';
+import { MemoryStore } from '../../../lib/backends/memory/memory-store.js';
 import { LockBusyError } from '../../../lib/engine/errors.js';
 import type { LockClient } from '../../../lib/service/lock-client.js';
 import type { LockService } from '../../../lib/service/lock-service.js';
 import { openPlace, PLACES, Place } from '../../support/places.js';
+import { VirtualRuntime } from '../../support/runtime/virtual-runtime.js';
+import { latch } from '../../support/section.js';
 import { startRedis } from '../../support/servers/redis-server.js';
 import { until } from '../../support/until.js';
 
@@ -107,5 +112,84 @@ describe('the record of a client', () => {
     await place.close();
     expect(await client.keys('*client*')).toEqual([]);
     await redis.stop();
+  });
+});
+
+describe('the record of a client, as time passes', () => {
+  let runtime: VirtualRuntime;
+  let store: MemoryStore;
+  let place: Place;
+  beforeEach(async () => {
+    runtime = new VirtualRuntime();
+    store = new MemoryStore();
+    place = await Place.open('memory');
+  });
+  afterEach(() => runtime.until(place.close()));
+
+  const open = (applicationName: string, backend = new MemoryBackend({ runtime, store })) =>
+    place.service({ applicationName, backend }, runtime).locks;
+
+  it('soon shows what is held and waited for after a time in which there was nothing to show', async () => {
+    const [locks, viewer] = [open('shop'), open('viewer')];
+    const shown = async () => {
+      const client = (await runtime.until(viewer.clients())).find(({ application }) => application === 'shop');
+      return { holds: client?.holds.map(({ name }) => name), waits: client?.waits.map(({ name }) => name) };
+    };
+    const first = await locks.acquire('order:1');
+    await runtime.advance(4_000);
+    expect(await shown()).toEqual({ holds: ['order:1'], waits: [] });
+    await first.release();
+    await runtime.advance(4_000);
+    expect(await shown()).toEqual({ holds: [], waits: [] });
+    const second = await locks.acquire('order:2');
+    await runtime.advance(3_000);
+    expect(await shown()).toEqual({ holds: ['order:2'], waits: [] });
+    await second.release();
+    await runtime.advance(4_000);
+    expect(await shown()).toEqual({ holds: [], waits: [] });
+    const theirs = await viewer.acquire('order:3');
+    const waiting = locks.acquire('order:3');
+    await runtime.advance(3_000);
+    expect(await shown()).toEqual({ holds: [], waits: ['order:3'] });
+    await theirs.release();
+    await (await runtime.until(waiting)).release();
+  });
+
+  it('is not left behind by a write that was under way when the service closes', async () => {
+    const [backend, server] = [1, 2].map(() => new MemoryBackend({ runtime, store }));
+    const [locks, viewer] = [open('shop', backend), open('viewer')];
+    const network = latch();
+    jest.spyOn(backend.directory, 'writeClient').mockImplementationOnce(async (...record) => {
+      await network.promise;
+      await server.directory.writeClient(...record);
+    });
+    const lease = await locks.acquire('order');
+    await runtime.advance(1_500);
+    await lease.release();
+    const closed = locks.close();
+    await runtime.settle();
+    network.open();
+    await runtime.until(closed);
+    expect(await runtime.until(viewer.clients())).toEqual([]);
+  });
+
+  it('is read once for all callers that wait for what it holds, and again only after ten seconds', async () => {
+    const backend = new MemoryBackend({ runtime, store });
+    const [locks, waiter] = [open('shop'), open('waiter', backend)];
+    const read = jest.spyOn(backend.directory, 'client');
+    const names = ['order:1', 'order:2', 'order:3'];
+    for (const name of names) await locks.acquire(name);
+    await runtime.advance(3_000);
+    const wait = async () => {
+      const waits = names.map((name) => waiter.acquire(name, { waitTime: 500 }).catch((reason) => reason));
+      for (const error of await runtime.until(Promise.all(waits)))
+        expect(error).toMatchObject({ name: 'LockBusyError', holderClient: { application: 'shop' } });
+      return read.mock.calls.length;
+    };
+    expect(await wait()).toBe(1);
+    await runtime.advance(5_000);
+    expect(await wait()).toBe(1);
+    await runtime.advance(6_000);
+    expect(await wait()).toBe(2);
   });
 });

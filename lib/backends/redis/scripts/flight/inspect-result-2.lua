@@ -7,7 +7,7 @@
   Returns { size in bytes, ms for which it is kept }, or nil when no result is kept.
 ]]
 local time = redis.call('TIME')
-local kept = tonumber(redis.call('HGET', KEYS[2], 'kept') or nil)
+local kept = tonumber(redis.call('HGET', KEYS[2], 'kept'))
 local now = math.max(time[1] * 1000000 + time[2], tonumber(redis.call('GET', KEYS[1]) or 0))
 if not kept or kept <= now then
   return nil
