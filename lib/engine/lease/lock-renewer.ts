@@ -1,4 +1,5 @@
 import type { LockBackend } from '../../backends/lock-backend.js';
+import { listOf } from '../collections/list-of.js';
 import type { EventHub } from '../events/event-hub.js';
 import { type LossReason, lockLostError } from '../loss-reasons.js';
 import type { Renewer } from '../watchdog.js';
@@ -17,20 +18,20 @@ export class LockRenewer implements Renewer<HeldLock> {
     private readonly events: EventHub,
   ) {}
 
-  together(held: HeldLock): readonly HeldLock[] {
-    return held.alone;
-  }
-
-  async renew([held]: readonly HeldLock[], leaseTime: number): Promise<readonly boolean[]> {
+  renew([held]: readonly HeldLock[], leaseTime: number): Promise<readonly boolean[]> {
     const { key, type, owner } = held;
     held.commandSent();
-    try {
-      const isHeld = await this.backend.renew({ key, type, owner, leaseTime });
-      this.failing = false;
-      return [isHeld];
-    } finally {
-      held.commandSettled();
-    }
+    return this.backend.renew({ key, type, owner, leaseTime }).then(
+      (isHeld) => {
+        held.commandSettled();
+        this.failing = false;
+        return listOf(isHeld);
+      },
+      (error: Error) => {
+        held.commandSettled();
+        throw error;
+      },
+    );
   }
 
   async remaining(held: HeldLock): Promise<number | undefined> {

@@ -399,10 +399,10 @@ export class LockQueue implements LockKeeper {
    */
   async awaitClaim(): Promise<void> {
     this.claims++;
-    if (this.attempts + this.departures > 0)
-      await new Promise<void>((admit) => {
-        this.claimants = [...this.claimants, admit];
-      });
+    if (this.attempts + this.departures === 0) return;
+    await new Promise<void>((admit) => {
+      this.claimants = [...this.claimants, admit];
+    });
   }
 
   private admitClaimants(): void {

@@ -39,7 +39,7 @@ describe('what Redis refuses', () => {
     expect(refused).toMatchObject({ status: 'rejected', reason: { kind: 'key' } });
   });
 
-  it('names the companion of a lock that is of another type, in a batch too', async () => {
+  it('names the companion of a lock that is of another type, alone and in a batch', async () => {
     const backend = world.backend();
     const [one, two] = [world.request('fair'), world.request('fair')];
     await world.redis.set(`redisson_lock_queue:{${two.key}}`, 'no list');
@@ -47,6 +47,7 @@ describe('what Redis refuses', () => {
     expect(fine.status).toBe('fulfilled');
     const message = expect.stringContaining(`redisson_lock_queue:{${two.key}} is not a lock of this kind but a string`);
     expect(refused).toMatchObject({ status: 'rejected', reason: { kind: 'key', message } });
+    expect(await failure(backend.acquire(two))).toMatchObject({ kind: 'key', message });
   });
 
   it('for a key of another type is refused to single commands, with the key', async () => {

@@ -92,7 +92,7 @@ describe('the scripts', () => {
   );
 
   it.each(['fenced', 'fair', 'read', 'write'] as const)(
-    'answer once for each %s lock of a batch, and for one that fails with the types of its own keys',
+    'give one answer for each %s lock of a batch, and list the types of its keys if one fails',
     async (type) => {
       const { acquire, renew, release } = LOCK_SCRIPTS[type];
       const locks = [world.request(type), world.request(type)];
