@@ -16,7 +16,6 @@ import { tmpdir } from 'node:os';
 import { join, relative, resolve } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { parseArgs } from 'node:util';
-import { SeededRandom } from '../support/seeded-random.js';
 import { startRedis } from '../support/servers/redis-server.js';
 import { type Mutant, mutantsOfLua, mutantsOfTypeScript, mutate, show } from './mutants.js';
 import { SuitesThatSee } from './suites-that-see.js';
@@ -26,10 +25,10 @@ const { values } = parseArgs({
     count: { type: 'string', default: '300' },
     seed: { type: 'string' },
     folder: { type: 'string' },
-    workers: { type: 'string', default: '4' },
+    known: { type: 'string' },
+    lanes: { type: 'string', default: '2' },
     for: { type: 'string', default: 'Infinity' },
     only: { type: 'string' },
-    share: { type: 'string', default: '1/1' },
   },
 });
 const began = Date.now();
@@ -65,11 +64,13 @@ const repository = fileURLToPath(new URL('../..', import.meta.url));
 const commit = git('rev-parse', 'HEAD');
 const seed = values.seed ?? commit;
 const folder = resolve(values.folder ?? join(tmpdir(), `mutants-${commit.slice(0, 10)}`));
-const root = join(folder, 'checkout');
+/** Where the suites were recorded. It stays as it is: mutants are made in the checkouts of the lanes. */
+const original = join(folder, 'checkout');
 const records = join(folder, 'suites');
 const file = join(folder, 'results.jsonl');
 
 interface Result {
+  readonly id: string;
   readonly mutant: string;
   readonly kind: string;
   /** `refused`: it does not compile, and is none. */
@@ -84,75 +85,88 @@ await main();
 
 async function main(): Promise<void> {
   mkdirSync(folder, { recursive: true });
-  if (!existsSync(root)) {
-    git('worktree', 'add', '--detach', root, commit);
-    symlinkSync(join(repository, 'node_modules'), join(root, 'node_modules'));
-  }
-  // A run that was killed has left its mutant.
-  git('-C', root, 'checkout', '--quiet', '--', 'lib');
-  embed();
+  checkOut(original);
+  await embed(original);
   const seconds = await recordSuites();
-  const suites = new SuitesThatSee(root, records, seconds);
-  const redis = await startRedis();
-  const results = new Map(readResults().map((result) => [result.mutant, result.outcome]));
-  let judged = 0;
-  for (const mutant of drawn()) {
-    if (judged >= Number(values.count)) break;
-    const text = readFileSync(join(root, mutant.file), 'utf8');
-    const shown = show(text, mutant);
-    if (values.only !== undefined && !shown.includes(values.only)) continue;
-    if (!results.has(shown)) {
-      if (isOver()) break;
-      const result = await judge(mutant, text, suites, redis.client());
-      appendFileSync(file, `${JSON.stringify({ mutant: shown, kind: mutant.kind, ...result })}\n`);
-      results.set(shown, result.outcome);
-      const { outcome, by, seconds } = result;
-      console.log(`${judged + 1} ${outcome} (${seconds.toFixed(0)} s) ${shown}${by ? `\n    by ${by}` : ''}`);
+  const suites = new SuitesThatSee(original, records, seconds);
+  const results = new Map([...knownResults(), ...readResults(file)].map(({ id, outcome }) => [id, outcome]));
+  const mutants = drawn();
+  let accepted = 0;
+  const next = (): Drawn | undefined => {
+    while (accepted < Number(values.count) && !isOver()) {
+      const { value } = mutants.next();
+      if (value === undefined) return undefined;
+      const known = results.get(value.id);
+      if (known !== 'refused') accepted++;
+      if (known === undefined) return value;
     }
-    if (results.get(shown) !== 'refused') judged++;
-  }
+    return undefined;
+  };
+  const redis = await startRedis();
+  await Promise.all(
+    Array.from({ length: Number(values.lanes) }, async (_, index) => {
+      const lane = new Lane(join(folder, `lane-${index + 1}`), suites, redis.client());
+      await lane.open();
+      for (let each = next(); each !== undefined; each = next()) {
+        const result = { id: each.id, mutant: each.shown, kind: each.mutant.kind, ...(await lane.judge(each)) };
+        appendFileSync(file, `${JSON.stringify(result)}\n`);
+        results.set(each.id, result.outcome);
+        if (result.outcome === 'refused') accepted--;
+        const { outcome, by, seconds } = result;
+        console.log(`${results.size} ${outcome} (${seconds.toFixed(0)} s) ${each.shown}${by ? `\n    by ${by}` : ''}`);
+      }
+    }),
+  );
   await redis.stop();
-  if (isOver() && judged < Number(values.count)) process.exit(UNFINISHED);
-  summarize();
+  if (isOver() && accepted < Number(values.count)) process.exit(UNFINISHED);
+  summarize(results);
 }
 
 function isOver(): boolean {
   return Date.now() > began + Number(values.for) * 1000;
 }
 
-/**
- * The mutants of this run: every nth of all of them. `--share 2/3` leaves the others to runs that go on beside this
- * one.
- */
-function* drawn(): Generator<Mutant> {
-  const [share, shares] = values.share.split('/').map(Number);
-  let index = 0;
-  for (const mutant of allMutants()) {
-    if (index++ % shares === share - 1) yield mutant;
-  }
+interface Drawn {
+  readonly mutant: Mutant;
+  /** Says which change it is, without the number of the line: the same in commits that differ elsewhere. */
+  readonly id: string;
+  readonly shown: string;
+  /** The file as it is. */
+  readonly text: string;
 }
 
-/** All mutants, in an order that only the seed decides: two of TypeScript, then one of Lua. */
-function* allMutants(): Generator<Mutant> {
-  const random = new SeededRandom(createHash('sha1').update(seed).digest().readInt32BE());
-  const engine = shuffled(random, 'lib/engine', '.ts', mutantsOfTypeScript);
-  const scripts = shuffled(random, SCRIPTS, '.lua', mutantsOfLua);
+/** All mutants, in an order that only the seed and their own lines decide: two of TypeScript, then one of Lua. */
+function* drawn(): Generator<Drawn> {
+  const engine = mutantsUnder('lib/engine', '.ts', mutantsOfTypeScript);
+  const scripts = mutantsUnder(SCRIPTS, '.lua', mutantsOfLua);
   while (engine.length + scripts.length > 0) {
-    yield* engine.splice(0, 2);
-    yield* scripts.splice(0, 1);
+    for (const each of [...engine.splice(0, 2), ...scripts.splice(0, 1)]) {
+      if (values.only === undefined || each.shown.includes(values.only)) yield each;
+    }
   }
 }
 
-function shuffled(random: SeededRandom, under: string, ending: string, make: (file: string, text: string) => Mutant[]) {
-  const files = readdirSync(join(root, under), { recursive: true, encoding: 'utf8' }).filter((name) =>
+function mutantsUnder(under: string, ending: string, make: (file: string, text: string) => Mutant[]): Drawn[] {
+  const files = readdirSync(join(original, under), { recursive: true, encoding: 'utf8' }).filter((name) =>
     name.endsWith(ending),
   );
-  const all = files.sort().flatMap((name) => make(`${under}/${name}`, readFileSync(join(root, under, name), 'utf8')));
-  for (let index = all.length - 1; index > 0; index--) {
-    const other = random.whole(0, index);
-    [all[index], all[other]] = [all[other], all[index]];
-  }
-  return all;
+  const seen = new Map<string, number>();
+  const all = files.sort().flatMap((name) => {
+    const text = readFileSync(join(original, under, name), 'utf8');
+    return make(`${under}/${name}`, text).map((mutant) => {
+      const shown = show(text, mutant);
+      const change = shown.replace(/:\d+:/, ':');
+      const times = (seen.get(change) ?? 0) + 1;
+      seen.set(change, times);
+      return { mutant, text, shown, id: digest(`${change} ${times}`).slice(0, 16) };
+    });
+  });
+  const rank = new Map(all.map(({ id }) => [id, digest(`${seed} ${id}`)]));
+  return all.sort((one, other) => ((rank.get(one.id) as string) < (rank.get(other.id) as string) ? -1 : 1));
+}
+
+function digest(text: string): string {
+  return createHash('sha1').update(text).digest('hex');
 }
 
 /**
@@ -163,7 +177,7 @@ async function recordSuites(): Promise<Map<string, number>> {
   const list = join(records, 'suites.txt');
   if (!existsSync(list)) writeFileSync(list, listSuites().join('\n'));
   const all = readFileSync(list, 'utf8').split('\n');
-  const environment = join(root, 'test/mutation/recording-environment.mjs');
+  const environment = 'test/mutation/recording-environment.mjs';
   const durations = new Map<string, number>();
   for (let first = 0; first < all.length; first += RECORDED_TOGETHER) {
     const together = all.slice(first, first + RECORDED_TOGETHER);
@@ -171,11 +185,11 @@ async function recordSuites(): Promise<Map<string, number>> {
     if (!existsSync(report)) {
       if (isOver()) process.exit(UNFINISHED);
       console.log(`recording suites ${first + 1} to ${first + together.length} of ${all.length}`);
-      await jest(together, environment, report, 600, { RECORDED_SUITES: records });
+      await jest(original, together, environment, report, 600, { RECORDED_SUITES: records });
     }
     const { testResults } = JSON.parse(readFileSync(report, 'utf8')) as Report;
     for (const { name, status, startTime, endTime } of testResults) {
-      if (status === 'passed') durations.set(relative(root, name), (endTime - startTime) / 1000);
+      if (status === 'passed') durations.set(relative(original, name), (endTime - startTime) / 1000);
     }
   }
   console.log(`${durations.size} of ${all.length} suites passed without a mutant`);
@@ -184,10 +198,10 @@ async function recordSuites(): Promise<Map<string, number>> {
 
 function listSuites(): string[] {
   const { stdout } = spawnSync(process.execPath, [...JEST, '--listTests', '--json', ...SUITES], {
-    cwd: root,
+    cwd: original,
     encoding: 'utf8',
   });
-  return (JSON.parse(stdout) as string[]).map((path) => relative(root, path)).sort();
+  return (JSON.parse(stdout) as string[]).map((path) => relative(original, path)).sort();
 }
 
 interface Report {
@@ -201,69 +215,115 @@ interface Report {
   }[];
 }
 
-type Judgement = Omit<Result, 'mutant' | 'kind'>;
+type Judgement = Omit<Result, 'id' | 'mutant' | 'kind'>;
 
-async function judge(mutant: Mutant, text: string, suites: SuitesThatSee, redis: Scripts): Promise<Judgement> {
-  const begun = Date.now();
-  const seen = suites.of(mutant);
-  try {
-    writeFileSync(join(root, mutant.file), mutate(text, mutant));
-    const outcome = (await compiles(mutant, redis)) ? await outcomeOf(suites, seen) : { outcome: 'refused' as const };
-    return { ...outcome, suites: seen.length, seconds: (Date.now() - begun) / 1000 };
-  } finally {
-    writeFileSync(join(root, mutant.file), text);
-    embed();
+/** A checkout in which one mutant after the other is made and judged. */
+class Lane {
+  private readonly report: string;
+
+  constructor(
+    private readonly root: string,
+    private readonly suites: SuitesThatSee,
+    private readonly redis: Scripts,
+  ) {
+    this.report = `${root}.json`;
   }
-}
 
-async function outcomeOf(suites: SuitesThatSee, seen: readonly string[]): Promise<Pick<Result, 'outcome' | 'by'>> {
-  for (const part of suites.parts(seen)) {
-    let left = part;
-    while (left.length > 0) {
-      const failed = await failing(left, suites.duration(left));
-      if (failed === 'timeout') return { outcome: 'timeout' };
-      if (failed === undefined) break;
-      // A test that a busy machine made fail is no proof: it has to fail again, alone.
-      const again = await failing([failed.suite], suites.duration([failed.suite]), failed.test);
-      if (again === 'timeout') return { outcome: 'timeout' };
-      if (again !== undefined) return { outcome: 'killed', by: `${failed.suite}: ${again.test ?? 'does not load'}` };
-      left = left.filter((suite) => suite !== failed.suite);
+  async open(): Promise<void> {
+    checkOut(this.root);
+    await embed(this.root);
+  }
+
+  async judge({ mutant, text }: Drawn): Promise<Judgement> {
+    const begun = Date.now();
+    const seen = this.suites.of(mutant);
+    try {
+      writeFileSync(join(this.root, mutant.file), mutate(text, mutant));
+      const outcome = (await this.compiles(mutant)) ? await this.outcomeOf(seen) : { outcome: 'refused' as const };
+      return { ...outcome, suites: seen.length, seconds: (Date.now() - begun) / 1000 };
+    } finally {
+      writeFileSync(join(this.root, mutant.file), text);
+      await embed(this.root);
     }
   }
-  return { outcome: seen.length === 0 ? 'unseen' : 'survived' };
-}
 
-/** The first test that fails in these suites, or of one test alone whether it does. */
-async function failing(suites: readonly string[], seconds: number, test?: string) {
-  const report = join(folder, 'report.json');
-  rmSync(report, { force: true });
-  const environment = join(root, 'test/mutation/first-failure-environment.mjs');
-  const isDone = await jest(suites, environment, report, LIMIT_OF(seconds), {
-    LIKELIEST_FIRST: JSON.stringify(suites),
-    ONLY_TEST: test,
-  });
-  if (!isDone) return 'timeout';
-  if (!existsSync(report)) return { suite: suites[0], test: undefined };
-  const { testResults } = JSON.parse(readFileSync(report, 'utf8')) as Report;
-  const failed = testResults.find(({ status }) => status === 'failed');
-  if (failed === undefined) return undefined;
-  return {
-    suite: relative(root, failed.name),
-    test: failed.assertionResults.find(({ status }) => status === 'failed')?.fullName,
-  };
+  private async outcomeOf(seen: readonly string[]): Promise<Pick<Result, 'outcome' | 'by'>> {
+    for (const part of this.suites.parts(seen)) {
+      let left = part;
+      while (left.length > 0) {
+        const failed = await this.failing(left);
+        if (failed === 'timeout') return { outcome: 'timeout' };
+        if (failed === undefined) break;
+        // A test that a busy machine made fail is no proof: it has to fail again, alone.
+        const again = await this.failing([failed.suite], failed.test);
+        if (again === 'timeout') return { outcome: 'timeout' };
+        if (again !== undefined) return { outcome: 'killed', by: `${failed.suite}: ${again.test ?? 'does not load'}` };
+        left = left.filter((suite) => suite !== failed.suite);
+      }
+    }
+    return { outcome: seen.length === 0 ? 'unseen' : 'survived' };
+  }
+
+  /** The first test that fails in these suites, or of one test alone whether it does. */
+  private async failing(suites: readonly string[], test?: string) {
+    rmSync(this.report, { force: true });
+    const environment = 'test/mutation/first-failure-environment.mjs';
+    const limit = LIMIT_OF(this.suites.duration(suites));
+    const isDone = await jest(this.root, suites, environment, this.report, limit, {
+      LIKELIEST_FIRST: JSON.stringify(suites),
+      ONLY_TEST: test,
+    });
+    if (!isDone) return 'timeout';
+    if (!existsSync(this.report)) return { suite: suites[0], test: undefined };
+    const { testResults } = JSON.parse(readFileSync(this.report, 'utf8')) as Report;
+    const failed = testResults.find(({ status }) => status === 'failed');
+    if (failed === undefined) return undefined;
+    return {
+      suite: relative(this.root, failed.name),
+      test: failed.assertionResults.find(({ status }) => status === 'failed')?.fullName,
+    };
+  }
+
+  /** A mutant that does not compile is none. */
+  private async compiles({ file }: Mutant): Promise<boolean> {
+    if (!file.endsWith('.lua')) {
+      const config = join(this.root, 'tsconfig.mutants.json');
+      const settings = {
+        extends: './tsconfig.json',
+        include: ['lib'],
+        exclude: [],
+        // Checks only what depends on the mutant.
+        compilerOptions: { noEmit: true, incremental: true, tsBuildInfoFile: `${this.root}.tsbuildinfo` },
+      };
+      if (!existsSync(config)) writeFileSync(config, JSON.stringify(settings));
+      return (await node(this.root, ['node_modules/typescript/bin/tsc', '-p', config])) === 0;
+    }
+    if ((await embed(this.root)) !== 0) return false;
+    const generated = join(this.root, SCRIPTS, '../scripts.generated.ts');
+    const { SCRIPT_SOURCES } = (await import(`${generated}?${digest(readFileSync(generated, 'utf8'))}`)) as {
+      SCRIPT_SOURCES: Record<string, string>;
+    };
+    try {
+      for (const source of Object.values(SCRIPT_SOURCES)) await this.redis.call('SCRIPT', 'LOAD', source);
+      return true;
+    } catch {
+      return false;
+    }
+  }
 }
 
 /** False: it did not end in time, and was killed with the workers that it had started. */
 async function jest(
+  root: string,
   suites: readonly string[],
   environment: string,
   report: string,
   seconds: number,
   env: Record<string, string | undefined>,
 ): Promise<boolean> {
-  const options = ['--silent', '--maxWorkers', values.workers, '--json', '--outputFile', report];
-  const likeliestFirst = ['--testSequencer', join(root, 'test/mutation/likeliest-first.mjs')];
   const isRecording = 'RECORDED_SUITES' in env;
+  const options = ['--silent', '--maxWorkers', isRecording ? '2' : '1', '--json', '--outputFile', report];
+  const likeliestFirst = ['--testSequencer', join(root, 'test/mutation/likeliest-first.mjs')];
   const child = spawn(
     'timeout',
     [
@@ -271,7 +331,7 @@ async function jest(
       ...(isRecording ? [] : ['--bail', '--testTimeout', String(TEST_TIMEOUT), ...likeliestFirst]),
       ...[
         '--testEnvironment',
-        environment,
+        join(root, environment),
         '--testPathIgnorePatterns',
         '/node_modules/',
         '--runTestsByPath',
@@ -288,60 +348,52 @@ interface Scripts {
   call(...args: [string, ...string[]]): Promise<unknown>;
 }
 
-/** A mutant that does not compile is none. */
-async function compiles({ file }: Mutant, redis: Scripts): Promise<boolean> {
-  if (!file.endsWith('.lua')) {
-    const config = join(root, 'tsconfig.mutants.json');
-    const settings = {
-      extends: './tsconfig.json',
-      include: ['lib'],
-      exclude: [],
-      // Checks only what depends on the mutant.
-      compilerOptions: { noEmit: true, incremental: true, tsBuildInfoFile: join(folder, 'mutants.tsbuildinfo') },
-    };
-    if (!existsSync(config)) writeFileSync(config, JSON.stringify(settings));
-    return node(['node_modules/typescript/bin/tsc', '-p', config]) === 0;
+function summarize(results: ReadonlyMap<string, Result['outcome']>): void {
+  const judged: { shown: string; outcome: Result['outcome'] }[] = [];
+  for (const { id, shown } of drawn()) {
+    const outcome = results.get(id);
+    if (judged.length === Number(values.count) || outcome === undefined) break;
+    if (outcome !== 'refused') judged.push({ shown, outcome });
   }
-  if (embed() !== 0) return false;
-  const generated = join(root, SCRIPTS, '../scripts.generated.ts');
-  const { SCRIPT_SOURCES } = (await import(
-    `${generated}?${createHash('sha1').update(readFileSync(generated)).digest('hex')}`
-  )) as {
-    SCRIPT_SOURCES: Record<string, string>;
-  };
-  try {
-    for (const source of Object.values(SCRIPT_SOURCES)) await redis.call('SCRIPT', 'LOAD', source);
-    return true;
-  } catch {
-    return false;
-  }
-}
-
-function summarize(): void {
-  const all = readResults().filter(({ outcome }) => outcome !== 'refused');
-  const of = (outcome: Result['outcome']) => all.filter((result) => result.outcome === outcome);
+  const of = (wanted: Result['outcome']) => judged.filter(({ outcome }) => outcome === wanted);
   const killed = of('killed').length + of('timeout').length;
   console.log(
-    `\nseed ${seed}: ${all.length} mutants, ${killed} killed (${((100 * killed) / all.length).toFixed(1)} %), ${of('timeout').length} of them because the tests did not end`,
+    `\nseed ${seed}: ${judged.length} mutants, ${killed} killed (${((100 * killed) / judged.length).toFixed(1)} %), ${of('timeout').length} of them because the tests did not end`,
   );
-  for (const { mutant, outcome, suites } of [...of('survived'), ...of('unseen')])
-    console.log(`${outcome} ${suites} suites: ${mutant}`);
+  for (const { shown, outcome } of [...of('survived'), ...of('unseen')]) console.log(`${outcome}: ${shown}`);
 }
 
-function readResults(): Result[] {
-  if (!existsSync(file)) return [];
-  return readFileSync(file, 'utf8')
+/** Of the run in `--known`: what was killed there stays killed, and the others are judged again. */
+function knownResults(): Result[] {
+  if (values.known === undefined) return [];
+  return readResults(values.known).filter(({ outcome }) => outcome === 'killed' || outcome === 'refused');
+}
+
+function readResults(path: string): Result[] {
+  if (!existsSync(path)) return [];
+  return readFileSync(path, 'utf8')
     .split('\n')
     .filter(Boolean)
     .map((line) => JSON.parse(line) as Result);
 }
 
-function embed(): number | null {
-  return node(['.ci/embed.mjs']);
+function checkOut(root: string): void {
+  if (existsSync(root)) {
+    // A run that was killed has left its mutant.
+    git('-C', root, 'checkout', '--quiet', '--', 'lib');
+    return;
+  }
+  git('worktree', 'add', '--detach', root, commit);
+  symlinkSync(join(repository, 'node_modules'), join(root, 'node_modules'));
 }
 
-function node(args: readonly string[]): number | null {
-  return spawnSync(process.execPath, args, { cwd: root, stdio: 'ignore' }).status;
+function embed(root: string): Promise<number | null> {
+  return node(root, ['.ci/embed.mjs']);
+}
+
+async function node(root: string, args: readonly string[]): Promise<number | null> {
+  const [status] = await once(spawn(process.execPath, args, { cwd: root, stdio: 'ignore' }), 'exit');
+  return status as number | null;
 }
 
 function git(...args: string[]): string {
