@@ -75,7 +75,7 @@ async function tracesOf(kind: KindName): Promise<readonly LockTrace[]> {
 async function check(all: readonly LockTrace[]) {
   const folder = mkdtempSync(join(tmpdir(), 'traces-'));
   mkdirSync(join(folder, 'states'));
-  for (const file of ['Lease.tla', 'Tokens.tla']) cpSync(join(here, '..', file), join(folder, file));
+  for (const file of ['LeaseServer.tla', 'Lease.tla', 'Tokens.tla']) cpSync(join(here, '..', file), join(folder, file));
   for (const file of ['Trace.tla', 'Trace.cfg']) cpSync(join(here, file), join(folder, file));
   writeFileSync(join(folder, 'TraceData.tla'), traceDataModule(all));
   const options = [
