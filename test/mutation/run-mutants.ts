@@ -81,8 +81,6 @@ interface Result {
   readonly seconds: number;
 }
 
-await main();
-
 async function main(): Promise<void> {
   mkdirSync(folder, { recursive: true });
   checkOut(original);
@@ -401,3 +399,5 @@ function git(...args: string[]): string {
   if (status !== 0) throw new Error(stderr);
   return stdout.trim();
 }
+
+await main();
