@@ -26,6 +26,7 @@ const { values } = parseArgs({
     seed: { type: 'string' },
     folder: { type: 'string' },
     known: { type: 'string' },
+    brief: { type: 'boolean', default: false },
     lanes: { type: 'string', default: '2' },
     for: { type: 'string', default: 'Infinity' },
     only: { type: 'string' },
@@ -38,6 +39,8 @@ const UNFINISHED = 75;
 const LIMIT_OF = (seconds: number) => Math.min(110, 45 + 4 * seconds);
 /** Less than in `npm test`, so that a mutant that makes a test hang is killed sooner. A failure has to happen twice. */
 const TEST_TIMEOUT = 20_000;
+/** How many parts of the suites judge a mutant with `--brief`. */
+const BRIEF_PARTS = 2;
 /** How many suites are recorded together. */
 const RECORDED_TOGETHER = 12;
 const SCRIPTS = 'lib/backends/redis/scripts';
@@ -73,8 +76,8 @@ interface Result {
   readonly id: string;
   readonly mutant: string;
   readonly kind: string;
-  /** `refused`: it does not compile, and is none. */
-  readonly outcome: 'killed' | 'timeout' | 'survived' | 'unseen' | 'refused';
+  /** `refused`: it does not compile, and is none. `undecided`: it survived `--brief`. */
+  readonly outcome: 'killed' | 'timeout' | 'survived' | 'unseen' | 'undecided' | 'refused';
   /** The test that failed. */
   readonly by?: string;
   readonly suites: number;
@@ -87,7 +90,7 @@ async function main(): Promise<void> {
   await embed(original);
   const seconds = await recordSuites();
   const suites = new SuitesThatSee(original, records, seconds);
-  const results = new Map([...knownResults(), ...readResults(file)].map(({ id, outcome }) => [id, outcome]));
+  const results = new Map([...knownResults(), ...ownResults()].map(({ id, outcome }) => [id, outcome]));
   const mutants = drawn();
   let accepted = 0;
   const next = (): Drawn | undefined => {
@@ -246,7 +249,9 @@ class Lane {
   }
 
   private async outcomeOf(seen: readonly string[]): Promise<Pick<Result, 'outcome' | 'by'>> {
-    for (const part of this.suites.parts(seen)) {
+    const parts = this.suites.parts(seen);
+    const isUndecided = values.brief && parts.length > BRIEF_PARTS;
+    for (const part of isUndecided ? parts.slice(0, BRIEF_PARTS) : parts) {
       let left = part;
       while (left.length > 0) {
         const failed = await this.failing(left);
@@ -259,6 +264,7 @@ class Lane {
         left = left.filter((suite) => suite !== failed.suite);
       }
     }
+    if (isUndecided) return { outcome: 'undecided' };
     return { outcome: seen.length === 0 ? 'unseen' : 'survived' };
   }
 
@@ -358,13 +364,18 @@ function summarize(results: ReadonlyMap<string, Result['outcome']>): void {
   console.log(
     `\nseed ${seed}: ${judged.length} mutants, ${killed} killed (${((100 * killed) / judged.length).toFixed(1)} %), ${of('timeout').length} of them because the tests did not end`,
   );
-  for (const { shown, outcome } of [...of('survived'), ...of('unseen')]) console.log(`${outcome}: ${shown}`);
+  for (const { shown, outcome } of [...of('survived'), ...of('unseen'), ...of('undecided')])
+    console.log(`${outcome}: ${shown}`);
 }
 
 /** Of the run in `--known`: what was killed there stays killed, and the others are judged again. */
 function knownResults(): Result[] {
   if (values.known === undefined) return [];
   return readResults(values.known).filter(({ outcome }) => outcome === 'killed' || outcome === 'refused');
+}
+
+function ownResults(): Result[] {
+  return readResults(file).filter(({ outcome }) => values.brief || outcome !== 'undecided');
 }
 
 function readResults(path: string): Result[] {
