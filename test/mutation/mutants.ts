@@ -74,7 +74,21 @@ export function mutantsOfTypeScript(file: string, text: string): Mutant[] {
 function isMessage(node: ts.Node, source: ts.SourceFile): boolean {
   if (ts.isStringLiteralLike(node) || ts.isTemplateExpression(node)) return true;
   if (ts.isNewExpression(node)) return /Error$/.test(node.expression.getText(source));
+  if (ts.isConditionalExpression(node)) return isText(node) && hasWords(node);
   return ts.isCallExpression(node) && /\b(log|logger|warn|debug|describe\w*)\b/.test(node.expression.getText(source));
+}
+
+function isText(node: ts.Expression): boolean {
+  if (ts.isConditionalExpression(node)) return isText(node.whenTrue) && isText(node.whenFalse);
+  return ts.isStringLiteralLike(node) || ts.isTemplateExpression(node);
+}
+
+/** Text for people has spaces; keys, names and states have none. */
+function hasWords(node: ts.Expression): boolean {
+  if (ts.isConditionalExpression(node)) return hasWords(node.whenTrue) || hasWords(node.whenFalse);
+  if (ts.isTemplateExpression(node))
+    return [node.head, ...node.templateSpans.map((span) => span.literal)].some(({ text }) => text.includes(' '));
+  return ts.isStringLiteralLike(node) && node.text.includes(' ');
 }
 
 function callsSuper(node: ts.Expression): boolean {
