@@ -1,3 +1,4 @@
+import type { BackendError } from '../../backends/backend-error.js';
 import type { RequestId, SynchronizerBackend } from '../../backends/synchronizer-backend.js';
 import type { EngineContext } from '../engine-context.js';
 import { LockConfigurationError } from '../errors.js';
@@ -206,7 +207,7 @@ export class Synchronizers {
     try {
       return await reply;
     } catch (error) {
-      throw failedError(object, this.context.backend, error as Error);
+      throw failedError(object, this.context.backend, error as BackendError);
     }
   }
 

@@ -1,6 +1,6 @@
 import { type BackendError, withReason } from '../../backends/backend-error.js';
 import type { LockBackend } from '../../backends/lock-backend.js';
-import { LockError, LockKeyError, LockUnavailableError } from '../errors.js';
+import { type LockError, LockKeyError, LockUnavailableError } from '../errors.js';
 
 /** A semaphore or latch of one service. */
 export interface Synchronizer {
@@ -19,10 +19,9 @@ export interface Synchronizer {
 export function failedError(
   { name, what }: Pick<Synchronizer, 'name' | 'what'>,
   backend: LockBackend,
-  failure: Error,
+  failure: BackendError,
 ): LockError {
-  if (failure instanceof LockError) return failure;
-  const cause = withReason(backend, failure as BackendError);
+  const cause = withReason(backend, failure);
   if (cause.kind === 'key') return new LockKeyError(`${what} cannot be used: ${cause.message}`, name, { cause });
   return new LockUnavailableError(`The backend gave no usable answer about ${what}: ${cause.message}`, name, { cause });
 }
