@@ -1,0 +1,21 @@
+import { isPermitOf, newPermitId } from '../../../lib/engine/permits/permit-id.js';
+
+const CLIENT = '01234567-89ab-4cde-8f01-23456789abcd';
+const UUID = 'fedcba98-7654-4321-8fed-cba987654321';
+
+describe('the id of a permit', () => {
+  it('begins with the digits of its client, and ends with random ones', () => {
+    expect(newPermitId(CLIENT, UUID)).toBe('0123456789ab43218fedcba987654321');
+  });
+
+  it('is random if the id of the client is no UUID', () => {
+    expect(newPermitId('worker-1', UUID)).toBe('fedcba98765443218fedcba987654321');
+  });
+
+  it('tells whether a client holds the permit', () => {
+    const id = newPermitId(CLIENT, UUID);
+    expect(isPermitOf(CLIENT, id)).toBe(true);
+    expect(isPermitOf(UUID, id)).toBe(false);
+    expect(isPermitOf('worker-1', newPermitId('worker-1', UUID))).toBe(false);
+  });
+});
