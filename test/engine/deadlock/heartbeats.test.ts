@@ -46,6 +46,16 @@ describe('the search for deadlocks', () => {
     await end();
   });
 
+  it('stops when no wait is left', async () => {
+    const { process, runtime, end } = await nestedWait();
+    await runtime.advance(2_000);
+    const asked = jest.spyOn(waitsOf(process), 'holders');
+    await end();
+    await runtime.advance(5_000);
+    expect(asked).not.toHaveBeenCalled();
+    expect(runtime.timers).toBe(0);
+  });
+
   it('follows a wait every 250 ms, and every second when it has lasted for over three seconds', async () => {
     const { process, runtime, end } = await nestedWait();
     const read = jest.spyOn(waitsOf(process), 'read');

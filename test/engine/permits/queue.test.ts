@@ -56,7 +56,7 @@ describe('callers that wait for permits', () => {
   it.each(['getSemaphore', 'getPermitExpirableSemaphore'] as const)('share a request with others: %s', async (kind) => {
     const { locks, backend, runtime } = await world.process();
     const semaphore = locks[kind]('mail', { permits: 100 });
-    await runtime.until(semaphore.acquire());
+    await runtime.until<unknown>(semaphore.acquire());
     await runtime.until(Promise.all(Array.from({ length: 90 }, () => semaphore.acquire())));
     expect(await runtime.until(semaphore.availablePermits())).toBe(9);
     const { commands } = backend.synchronizerRequests;
