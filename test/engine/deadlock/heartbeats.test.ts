@@ -16,12 +16,12 @@ describe('the search for deadlocks', () => {
     const { locks, runtime } = process;
     const held = await runtime.until(other.locks.acquire('busy', { leaseTime: '1h' }));
     const owners: string[] = [];
+    const after = latch();
     const ended = locks.withLock('outer', async ({ owner }) => {
       owners.push(owner);
       await locks.withLock('busy', () => {});
       await after.promise;
     });
-    const after = latch();
     await runtime.settle();
     const written = async () => {
       const stored = await waitsOf(process).read(owners);
