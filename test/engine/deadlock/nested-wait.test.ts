@@ -1,0 +1,62 @@
+import { isGateId, NestedWait, type WaitingPlace } from '../../../lib/engine/deadlock/nested-wait.js';
+import type { LockWaiter } from '../../../lib/engine/lease/held-lock.js';
+import { LockScope, type ScopedLease } from '../../../lib/engine/scope/lock-scope.js';
+import { ShareGates } from '../../../lib/engine/scope/share-gate.js';
+
+const QUEUE: WaitingPlace = { key: 'lock:busy', dismiss: () => {} };
+
+/** A scope in which a lease is held, by these owners. */
+function scope(owners: readonly string[], gates = new ShareGates([]), around?: LockScope): LockScope {
+  const locks = owners.map((owner) => ({ owner }));
+  return new LockScope({ live: true, released: false, locks, gates } as unknown as ScopedLease, around);
+}
+
+function waitIn(around: LockScope, place = QUEUE): NestedWait {
+  const waiter = { settled: false, name: 'busy', terms: { waitTime: 5_000 } } as LockWaiter;
+  const wait = new NestedWait('wait', waiter, place, 0, around);
+  wait.began = 1_000;
+  return wait;
+}
+
+describe('a wait of a caller that holds locks', () => {
+  it('stands for the owners of all its locks, and is written down with the innermost one', () => {
+    const wait = waitIn(scope(['inner'], undefined, scope(['outer', 'other'])));
+    expect(wait.holds).toEqual(new Set(['inner', 'outer', 'other']));
+    expect(wait.record).toMatchObject({ lock: 'busy', owner: 'inner', began: 1_000, ends: 6_000 });
+  });
+
+  it('stands for the gates that the caller has passed, if somebody waits there', () => {
+    const passed = new ShareGates([]).gate('lock:A');
+    const inside = waitIn(scope(['inside'], new ShareGates([passed])));
+    expect(inside.holds).toEqual(new Set(['inside']));
+    const behind = waitIn(scope(['behind']), passed);
+    const gate = behind.gateId('client') as string;
+    expect(isGateId(gate)).toBe(true);
+    expect(behind.gateId('client')).toBe(gate);
+    expect(inside.holds).toEqual(new Set(['inside', gate]));
+    expect(behind.holds).toEqual(new Set(['behind']));
+  });
+
+  it('stands for the gates around those gates, too', () => {
+    const outer = new ShareGates([]).gate('lock:A');
+    const share = new ShareGates([outer]);
+    const inside = waitIn(scope(['inside'], new ShareGates([share.gate('lock:A')])));
+    const gate = waitIn(scope(['behind']), outer).gateId('client') as string;
+    expect(inside.holds).toEqual(new Set(['inside', gate]));
+  });
+
+  it('waits at no gate when it waits in the queue of a lock', () => {
+    expect(waitIn(scope(['outer'])).gateId('client')).toBeUndefined();
+  });
+
+  it('goes on until its caller is served or holds nothing any more', () => {
+    const around = scope(['outer']);
+    const wait = waitIn(around);
+    expect(wait.continues).toBe(true);
+    around.end();
+    expect(wait.continues).toBe(false);
+    const served = waitIn(scope(['outer']));
+    served.waiter.settled = true;
+    expect(served.continues).toBe(false);
+  });
+});
