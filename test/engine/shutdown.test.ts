@@ -348,7 +348,7 @@ describe('shutdown', () => {
     await runtime.advance(1_000);
     const cleanUp = latch();
     locks.lead('cleaner', {
-      onElected: ({ signal }) => new Promise((resolve) => signal.addEventListener('abort', () => resolve())),
+      onElected: ({ signal }) => new Promise<void>((resolve) => signal.addEventListener('abort', () => resolve())),
       onRevoked: () => cleanUp.promise,
     });
     await runtime.settle();

@@ -9,11 +9,14 @@ import { VirtualRuntime } from '../../support/runtime/virtual-runtime.js';
 class ReadClock extends VirtualRuntime {
   reads = 0;
 
-  private readonly read = this.monotonic;
-  override monotonic = (): number => {
-    this.reads++;
-    return this.read();
-  };
+  constructor() {
+    super();
+    const { monotonic } = this;
+    this.monotonic = () => {
+      this.reads++;
+      return monotonic();
+    };
+  }
 }
 
 it('an acquisition reads the clock for those who listen, and only for them', async () => {
