@@ -328,7 +328,7 @@ describe('shutdown', () => {
   });
 
   it('leaves most of the commandTimeout to an acquisition under way, so that what it gets is released', async () => {
-    const { locks, backend, runtime } = await world.process({ ...settings, commandTimeout: 10_000 });
+    const { locks, backend, runtime } = await world.process({ shutdownTimeout: ms(0), commandTimeout: 10_000 });
     const other = await world.process();
     const answer = latch();
     backend.disturb(answerAfter(answer.promise), 'acquire');
