@@ -327,6 +327,44 @@ describe('shutdown', () => {
     expect(await other.locks.isLocked('order')).toBe(false);
   });
 
+  it('leaves most of the commandTimeout to an acquisition under way, so that what it gets is released', async () => {
+    const { locks, backend, runtime } = await world.process({ shutdownTimeout: ms(0), commandTimeout: 10_000 });
+    const other = await world.process();
+    const answer = latch();
+    backend.disturb(answerAfter(answer.promise), 'acquire');
+    const waiting = errorOf(locks.acquire('order'));
+    await runtime.settle();
+    const closed = locks.close();
+    await waiting;
+    await runtime.advance(9_000);
+    expect(await other.locks.isLocked('order')).toBe(true);
+    answer.open();
+    await runtime.until(closed);
+    expect(await other.locks.isLocked('order')).toBe(false);
+  });
+
+  it('waits for a leader that cleans up after its term', async () => {
+    const { locks, runtime } = await world.process(settings);
+    await runtime.advance(1_000);
+    const cleanUp = latch();
+    locks.lead('cleaner', {
+      onElected: ({ signal }) => new Promise<void>((resolve) => signal.addEventListener('abort', () => resolve())),
+      onRevoked: () => cleanUp.promise,
+    });
+    await runtime.settle();
+    let over = false;
+    const drained = locks.drain().then(() => {
+      over = true;
+    });
+    await runtime.advance(5_000);
+    expect(await locks.isLocked('cleaner')).toBe(false);
+    expect(over).toBe(false);
+    cleanUp.open();
+    await runtime.settle();
+    expect(over).toBe(true);
+    await drained;
+  });
+
   it('answers later questions with LockUnavailableError', async () => {
     const { locks } = await world.process(settings);
     await locks.close();
