@@ -1,7 +1,8 @@
 import {
-  type AcquireReply,
+  type Acquired,
   type AcquireRequest,
   BackendError,
+  type Busy,
   type HeldType,
   type Removal,
 } from '../backends/lock-backend.js';
@@ -17,6 +18,11 @@ interface AttemptTerms {
   readonly type: HeldType;
   readonly leaseTime: number;
 }
+
+/** The part of a reply that decides what the request did. */
+type AttemptReply =
+  | Pick<Acquired, 'acquired' | 'validUntil' | 'confirmed'>
+  | Pick<Busy, 'acquired' | 'validUntil' | 'spent'>;
 
 /**
  * One request that takes a lock for one owner id, and its possible effects: an acquisition for a queue, for one of
@@ -90,7 +96,7 @@ export class Attempt implements AcquireRequest, Linked<Attempt> {
    *   nodes and then undone that
    * @param now the current moment, to save reading the clocks again
    */
-  answered(reply: AcquireReply | undefined, now?: Moment): AttemptState {
+  answered(reply: AttemptReply | undefined, now?: Moment): AttemptState {
     this.context.pendingAttempts.end(this);
     if (reply === undefined) return this.settle('failed', true);
     this.lateCopiesUntil = reply.validUntil;

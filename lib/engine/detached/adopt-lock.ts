@@ -95,7 +95,7 @@ class Adoption {
     try {
       // Checked by assertDetachable().
       const reply = await backend.adopt!({ key, type, clientId, secret, to, leaseTime: terms.leaseTime });
-      const state = attempt.answered(reply.acquired ? reply : { ...reply, remaining: -1 });
+      const state = attempt.answered(reply);
       this.note(attempt);
       if (!reply.acquired) return this.refusal(reply.holder);
       if (state === 'granted') return reply;

@@ -165,11 +165,7 @@ export class LocksOfOneService implements WantedGroup<LockLease>, WaitingQueue {
   private async takeTogether(locks: readonly WantedLock[]): Promise<BusyLock | undefined> {
     const attempts = locks.map((wanted) => this.attemptAt(wanted));
     const reply = await this.context.backend.acquireAll(attempts).catch((error) => giveUp(attempts, error));
-    const { validUntil } = reply;
-    for (const [i, attempt] of attempts.entries()) {
-      if (reply.acquired) attempt.answered({ acquired: true, token: reply.tokens[i], reserved: 0, validUntil });
-      else attempt.answered(reply);
-    }
+    for (const attempt of attempts) attempt.answered(reply);
     const failures = attempts.flatMap((attempt, i) => {
       try {
         settle(locks[i], attempt, reply.acquired ? reply.tokens[i] : 0);

@@ -215,6 +215,27 @@ describe('a writer that reads in its own scope', () => {
     await read.release();
   });
 
+  it('leaves no read lock behind that was acquired after a forced release of both', async () => {
+    const [{ locks, backend, runtime }, other] = [await world.process(), await world.process()];
+    const write = await locks.acquire('page', { type: 'write', onLost: 'warn' });
+    const arrived = latch();
+    backend.disturb(async (execute) => {
+      await arrived.promise;
+      return execute();
+    }, 'acquire');
+    const outcome = errorOf(write.run(() => locks.acquire('page', { type: 'read', waitTime: '1m' })));
+    await runtime.settle();
+    expect(await locks.forceRelease('page')).toBe(true);
+    backend.heal();
+    arrived.open();
+    await runtime.advance(1_000);
+    expect(await outcome).toBeInstanceOf(LockLostError);
+    expect(await other.locks.isLocked('page')).toBe(false);
+    await write.release();
+    await runtime.advance(1_000);
+    expect(await other.locks.isLocked('page')).toBe(false);
+  });
+
   it('frees the lock when writer and reader have both released it, in either order', async () => {
     for (const writerFirst of [true, false]) {
       const { locks } = await world.process();
