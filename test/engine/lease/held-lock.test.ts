@@ -3,6 +3,8 @@ import { LockLostError } from '../../../lib/engine/errors.js';
 import { HeldLock, type LockKeeper, type LockShare } from '../../../lib/engine/lease/held-lock.js';
 import { openVirtualWorld } from '../../support/lock-world.js';
 
+const TERMS = { onLost: 'throw', release: 'confirmed', group: '', method: '' } as const;
+
 /** Records what happens to a held lock. */
 class Keeper implements LockKeeper {
   readonly name = 'order';
@@ -40,7 +42,7 @@ describe('a held lock', () => {
     const share = (): LockShare => {
       const lost: Error[] = [];
       losses.push(lost);
-      const made = { terms: { onLost: 'throw', release: 'confirmed' } as const, lose: (e: Error) => void lost.push(e) };
+      const made: LockShare = { terms: TERMS, lose: (error) => void lost.push(error) };
       held.share(made);
       return made;
     };
