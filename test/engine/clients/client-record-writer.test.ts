@@ -1,5 +1,4 @@
-import type { LockBackend } from '../../../lib/backends/lock-backend.js';
-import { BackendError, type ClientRecord } from '../../../lib/backends/lock-backend.js';
+import { BackendError, type ClientRecord, type LockBackend } from '../../../lib/backends/lock-backend.js';
 import { MemoryBackend } from '../../../lib/backends/memory/memory-backend.js';
 import { MemoryStore } from '../../../lib/backends/memory/memory-store.js';
 import { ClientRecordWriter, type RecordContents } from '../../../lib/engine/clients/client-record-writer.js';
