@@ -91,7 +91,6 @@ export class RecallableRelease implements ReleaseRequest, Departing {
   private settle(reply: ReleaseReply | undefined): ReleaseOutcome | Promise<ReleaseOutcome> {
     const outcome = this.withdrawn ? 'released' : this.outcomeOf(reply);
     this.listener?.releaseSettled(outcome);
-    this.listener = undefined;
     return this.recalled ?? outcome;
   }
 

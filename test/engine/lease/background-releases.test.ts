@@ -2,6 +2,7 @@ import { BackendError } from '../../../lib/backends/lock-backend.js';
 import { LockUnavailableError } from '../../../lib/engine/errors.js';
 import { leftovers, ms, NOTHING, openVirtualWorld } from '../../support/lock-world.js';
 import { errorOf } from '../../support/section.js';
+import { refused } from '../../support/watched/watched-backend.js';
 
 const HOUR = 3_600_000;
 
@@ -57,5 +58,37 @@ describe('a release in the background', () => {
     const sent = backend.count('release');
     await runtime.advance(50_000);
     expect(backend.count('release')).toBeGreaterThan(sent);
+  });
+
+  it('ends with its process', async () => {
+    const { locks, backend, runtime } = await afterLostAcquisition(HOUR);
+    backend.disturb(refused, 'release');
+    await runtime.advance(1_000);
+    expect(backend.count('release')).toBeGreaterThan(1);
+    await runtime.until(locks.close());
+    const sent = backend.count('release');
+    await runtime.advance(HOUR);
+    expect(backend.count('release')).toBeLessThanOrEqual(sent + 1);
+    expect(runtime.timers).toBe(0);
+  });
+
+  it('lets those that ask about its lock continue after each attempt, not only after the last one', async () => {
+    const { locks, backend, runtime } = await world.process();
+    backend.disturb(async (execute) => {
+      await new Promise<void>((resolve) => void runtime.timer(1_000, resolve));
+      return refused(execute, undefined);
+    }, 'release');
+    const { context } = locks.engine;
+    const owner = { key: context.keyOf('stock'), type: 'reentrant', owner: context.newOwner() } as const;
+    context.backgroundReleases.release({ ...owner, leaseTime: HOUR });
+    const asked = locks.isLocked('stock');
+    await runtime.advance(900);
+    const start = runtime.monotonic();
+    expect(await runtime.until(asked, 200)).toBe(false);
+    expect(runtime.monotonic() - start).toBe(100);
+    const next = context.unsettledReleases.nextAnswer(owner.owner);
+    expect(next).toBeDefined();
+    await runtime.until(next as Promise<void>, 2_000);
+    expect(backend.count('release')).toBe(2);
   });
 });

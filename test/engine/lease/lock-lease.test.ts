@@ -1,0 +1,90 @@
+import { LockLostError, LockNotOwnedError, LockUnavailableError } from '../../../lib/engine/errors.js';
+import type { LockEvents } from '../../../lib/engine/events/lock-events.js';
+import { ms, openVirtualWorld } from '../../support/lock-world.js';
+import { errorOf } from '../../support/section.js';
+import { refused } from '../../support/watched/watched-backend.js';
+
+describe('a lease', () => {
+  const world = openVirtualWorld();
+
+  it('has the names of its locks', async () => {
+    const { locks } = await world.process();
+    const names: string[] = [];
+    for (const name of ['order', ['order', 'stock'], ['order', 'parcel', 'stock']])
+      await locks.withLock(name as string, (lease) => void names.push(lease.name));
+    expect(names).toEqual(['order', 'order, stock', 'order, parcel, stock']);
+  });
+
+  it('is not held once its time is over, even if no timer has fired', async () => {
+    const { locks, runtime } = await world.process();
+    const lease = await locks.acquire('order', { leaseTime: '10s' });
+    runtime.block(9_800);
+    expect([lease.held, lease.remainingTime()]).toEqual([true, 98]);
+    runtime.block(98);
+    expect([lease.held, lease.remainingTime()]).toEqual([false, 0]);
+    expect(() => lease.assertHeld()).toThrow(LockLostError);
+  });
+
+  it('is not certain to be held while the clocks of its machine diverge', async () => {
+    const { locks, runtime } = await world.process();
+    const lease = await locks.acquire('order', { leaseTime: '60s' });
+    runtime.setWallClock(-1_100);
+    expect(lease.held).toBe(false);
+    expect(() => lease.assertHeld()).toThrow(LockLostError);
+    runtime.setWallClock(1_100);
+    expect(lease.held).toBe(true);
+    lease.assertHeld();
+    await lease.release();
+  });
+
+  it('is extended when extend() settles, and not before', async () => {
+    const { locks, backend, runtime } = await world.process();
+    const lease = await locks.acquire('order', { leaseTime: '10s' });
+    await lease.extend('60s');
+    expect(lease.remainingTime()).toBeGreaterThan(50_000);
+    backend.disturb(refused, 'renew');
+    expect(await errorOf(runtime.until(lease.extend('90s')))).toBeInstanceOf(LockUnavailableError);
+  });
+
+  it('that was detached belongs to its ticket from then on', async () => {
+    const { locks, runtime } = await world.process();
+    const events: LockEvents['detached'][] = [];
+    locks.on('detached', (event) => events.push(event));
+    const lease = await locks.acquire('order', { group: 'payments' });
+    const ticket = await runtime.until(lease.detach({ for: '5m' }));
+    expect(events).toMatchObject([{ name: 'order', group: 'payments', owner: lease.owner, leaseTime: 300_000 }]);
+    expect(() => lease.assertHeld()).toThrow(LockNotOwnedError);
+    expect(await errorOf(lease.extend('5m'))).toBeInstanceOf(LockNotOwnedError);
+    await lease.release();
+    const adopted = await locks.adopt(ticket);
+    expect(adopted.held).toBe(true);
+    await adopted.release();
+  });
+
+  it('ends with an event that lacks its duration, if nobody listened when it began', async () => {
+    const { locks, runtime } = await world.process();
+    const [released, detached] = [await locks.acquire('order'), await locks.acquire('stock')];
+    const durations: (number | undefined)[] = [];
+    locks.on('released', ({ held }) => durations.push(held));
+    locks.on('detached', ({ held }) => durations.push(held));
+    await runtime.advance(50);
+    await released.release();
+    await detached.detach({ for: '5m' });
+    expect(durations).toEqual([undefined, undefined]);
+    const [next, other] = [await locks.acquire('order'), await locks.acquire('parcel')];
+    await runtime.advance(50);
+    await next.release();
+    await other.detach({ for: '5m' });
+    expect(durations.slice(2)).toEqual([50, 50]);
+  });
+
+  it('whose time was over before its body had ended is not kept for holdAtLeast', async () => {
+    const { locks, backend, runtime } = await world.process();
+    const lease = await locks.acquire('order', { leaseTime: '1s' });
+    const body = () => runtime.block(988); // to the last millisecond that is certain
+    const outcome = await errorOf(locks.holdWhile(lease, body, { holdAtLeast: ms(5_000) }));
+    expect(outcome).toBeInstanceOf(LockLostError);
+    expect(backend.commands).toEqual(['acquire', 'release']);
+    expect(await locks.isLocked('order')).toBe(false);
+  });
+});
