@@ -1,0 +1,64 @@
+import type { HeldType } from '../../../lib/backends/lock-backend.js';
+import { type LocalQueue, QueueTable } from '../../../lib/engine/queue/queue-table.js';
+
+describe('the table of the queues', () => {
+  const queueOf = (type: HeldType, name = 'order') => ({ type, name }) as LocalQueue;
+  const TYPES: readonly HeldType[] = ['reentrant', 'read', 'fair', 'fenced', 'flight'];
+
+  const filled = () => {
+    const table = new QueueTable();
+    const queues = TYPES.map((type) => queueOf(type));
+    for (const queue of queues) table.add(queue);
+    const [reentrant, readWrite, fair, fenced, flight] = queues;
+    return { table, queues, reentrant, readWrite, fair, fenced, flight };
+  };
+
+  it('has a queue for each type of lock under one name, and one more for single flights', () => {
+    const { table, reentrant, readWrite, fair, fenced, flight } = filled();
+    expect(table.get('reentrant', 'order')).toBe(reentrant);
+    expect(table.get('read', 'order')).toBe(readWrite);
+    expect(table.get('fair', 'order')).toBe(fair);
+    expect(table.get('fenced', 'order')).toBe(fenced);
+    expect(table.fair('order')).toBe(fair);
+    expect(table.flight('order')).toBe(flight);
+    expect(table.size).toBe(5);
+  });
+
+  it('has one queue for the readers and writers of a name', () => {
+    const { table, readWrite } = filled();
+    expect(table.get('write', 'order')).toBe(readWrite);
+  });
+
+  it('lists the queues of a name, and no others', () => {
+    const { table, queues } = filled();
+    const other = queueOf('fenced', 'stock');
+    table.add(other);
+    expect(new Set(table.named('order'))).toEqual(new Set(queues));
+    expect(table.named('stock')).toEqual([other]);
+    expect(table.named('parcel')).toEqual([]);
+    expect(new Set(table.values())).toEqual(new Set([...queues, other]));
+  });
+
+  it.each(TYPES)('removes a queue only if no other has replaced it: type %s', (type) => {
+    const table = new QueueTable();
+    const [former, present] = [queueOf(type), queueOf(type)];
+    table.add(former);
+    table.add(present);
+    table.remove(former);
+    expect(table.named('order')).toEqual([present]);
+    table.remove(present);
+    expect(table.size).toBe(0);
+  });
+
+  it('keeps the queues that are left after many were removed', () => {
+    const { table, queues } = filled();
+    for (let i = 0; i < 5_000; i++) {
+      const queue = queueOf('reentrant', `order:${i}`);
+      table.add(queue);
+      table.remove(queue);
+    }
+    const visited: LocalQueue[] = [];
+    table.forEach((queue) => void visited.push(queue));
+    expect(new Set(visited)).toEqual(new Set(queues));
+  });
+});
