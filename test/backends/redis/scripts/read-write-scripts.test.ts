@@ -1,0 +1,450 @@
+import { AHEAD, CLOCK, LATER, ScriptWorld } from './script-world.js';
+
+const MINUTE = 60_000;
+const READ_LEASE = (owner: string, lock = 'a') => `{${lock}}:${owner}:rwlock_timeout:1`;
+
+class ReadWriteWorld extends ScriptWorld {
+  /** Readers of the lock `a`, each with the time for which it may read. The lock lasts as long as the longest. */
+  async read(readers: Record<string, number>): Promise<void> {
+    await this.redis.hset('a', 'mode', 'read');
+    for (const [owner, lease] of Object.entries(readers)) {
+      await this.redis.hset('a', owner, '1');
+      if (lease > 0) await this.redis.set(READ_LEASE(owner), '1', 'PX', lease);
+    }
+    await this.redis.pexpire('a', Math.max(1_000, ...Object.values(readers)));
+  }
+
+  async write(owner: string, lease = MINUTE): Promise<void> {
+    await this.redis.hset('a', { mode: 'write', [`${owner}:write`]: '1' });
+    await this.redis.pexpire('a', lease);
+  }
+
+  /** Writers that wait, each with the time from now for which it counts as alive. */
+  async announce(writers: Record<string, number>): Promise<number> {
+    const now = await this.now();
+    for (const [owner, time] of Object.entries(writers)) await this.redis.zadd('writers', now + time, owner);
+    return now;
+  }
+
+  async announced(): Promise<Record<string, number>> {
+    const all = await this.redis.zrange('writers', 0, -1, 'WITHSCORES');
+    return Object.fromEntries(all.flatMap((owner, i) => (i % 2 === 0 ? [[owner, Number(all[i + 1])] as const] : [])));
+  }
+}
+
+describe('acquire-read', () => {
+  const world = new ReadWriteWorld();
+  const acquire = (owner: string, { lease = MINUTE, past = '0' } = {}) =>
+    world.run('acquire-read', [CLOCK, 'a', READ_LEASE(owner), 'writers'], [LATER, 0, lease, 0, past, owner]);
+
+  it('gives free locks of a batch to their readers, and counts their tokens', async () => {
+    await world.redis.set(CLOCK, 1);
+    const keys = [CLOCK, 'a', READ_LEASE('c:1'), 'writers', 'b', READ_LEASE('c:2', 'b'), 'writersOfB'];
+    const reply = (await world.run('acquire-read', keys, [LATER, 0, MINUTE, 3, '0', 'c:1', 'c:2'])) as number[];
+    expect(reply).toEqual([3, expect.any(Number), reply[1] + 4]);
+    expect(await world.redis.get(CLOCK)).toBe(String(reply[1] + 7));
+    expect(await world.redis.hgetall('a')).toEqual({ mode: 'read', 'c:1': '1' });
+    expect(await world.redis.hgetall('b')).toEqual({ mode: 'read', 'c:2': '1' });
+    for (const key of ['a', 'b', READ_LEASE('c:1'), READ_LEASE('c:2', 'b')]) await world.expectLease(key, MINUTE);
+  });
+
+  it('lets readers share a lock, which lasts as long as the longest of them', async () => {
+    await world.read({ 'd:1': 2 * MINUTE });
+    expect(await acquire('c:1')).toEqual([0, expect.any(Number)]);
+    await world.expectLease('a', 2 * MINUTE);
+    await world.expectLease(READ_LEASE('c:1'), MINUTE);
+    await acquire('c:2', { lease: 3 * MINUTE });
+    await world.expectLease('a', 3 * MINUTE);
+  });
+
+  it('gives a reader that asks again a shorter lease, and the lock the longest of those that are left', async () => {
+    await world.read({ 'd:1': MINUTE, 'c:1': 3 * MINUTE });
+    await acquire('c:1', { lease: 2 * MINUTE });
+    await world.expectLease('a', 2 * MINUTE);
+    await acquire('c:1', { lease: MINUTE / 2 });
+    await world.expectLease('a', MINUTE);
+  });
+
+  it('waits for the writer, and names it', async () => {
+    await world.write('d:1');
+    const [reserved, [left, holder]] = (await acquire('c:1', { past: '1' })) as [number, [number, string]];
+    expect([reserved, holder]).toEqual([0, 'd:1']);
+    expect(left).toBeGreaterThan(MINUTE - 5_000);
+    expect(await world.redis.hgetall('a')).toEqual({ mode: 'write', 'd:1:write': '1' });
+    expect(await world.redis.exists(CLOCK)).toBe(0);
+  });
+
+  it('lets the writer itself read, and keeps the mode', async () => {
+    await world.write('c:1');
+    expect(await acquire('c:1')).toEqual([0, expect.any(Number)]);
+    expect(await world.redis.hgetall('a')).toEqual({ mode: 'write', 'c:1:write': '1', 'c:1': '1' });
+  });
+
+  it('gives way to a writer that waits, unless it reads already or may pass', async () => {
+    const now = await world.announce({ 'd:1': 10_000, 'd:2': MINUTE });
+    const [, [left, writer]] = (await acquire('c:1')) as [number, [number, string]];
+    expect(writer).toBe('d:2');
+    expect(left).toBeLessThanOrEqual(MINUTE);
+    expect(left).toBeGreaterThan(MINUTE - 5_000);
+    expect(await acquire('c:1', { past: '1' })).toEqual([0, expect.any(Number)]);
+    expect(await acquire('c:1')).toEqual([0, expect.any(Number)]);
+    expect(await world.redis.zscore('writers', 'd:2')).toBe(String(now + MINUTE));
+    await world.redis.del('writers');
+    await world.announce({ 'd:3': -1 });
+    expect(await acquire('c:2')).toEqual([0, expect.any(Number)]);
+  });
+
+  it('gives way although its own lease has ended and left its field', async () => {
+    await world.read({ 'e:1': MINUTE, 'c:1': 0 });
+    await world.announce({ 'd:1': MINUTE });
+    expect(await acquire('c:1')).toEqual([0, [expect.any(Number), 'd:1']]);
+  });
+
+  it('does not share a lock of another kind', async () => {
+    await world.redis.hset('a', 'd:1', '1');
+    expect(await acquire('c:1', { past: '1' })).toEqual([0, [-1, 'd:1']]);
+  });
+
+  it.each([{ mode: 'read', color: 'red' }, { mode: 'idle' }])(
+    'does not touch a hash of another program: %j',
+    async (hash) => {
+      await world.redis.hset('a', hash);
+      expect(await acquire('c:1', { past: '1' })).toEqual([
+        0,
+        [[expect.stringContaining('NOTALOCK'), 'hash', 'none', 'none']],
+      ]);
+      expect(await world.redis.hgetall('a')).toEqual(hash);
+    },
+  );
+});
+
+describe('acquire-write', () => {
+  const world = new ReadWriteWorld();
+  const acquire = (owner: string, { lease = MINUTE, waiterTimeout = 0 } = {}) =>
+    world.run('acquire-write', [CLOCK, 'a', READ_LEASE(owner), 'writers'], [LATER, 0, lease, 0, waiterTimeout, owner]);
+
+  it('gives free locks of a batch to their writers, and counts their tokens', async () => {
+    await world.redis.set(CLOCK, 1);
+    await world.announce({ 'c:1': MINUTE, 'e:1': MINUTE });
+    const keys = [CLOCK, 'a', READ_LEASE('c:1'), 'writers', 'b', READ_LEASE('c:2', 'b'), 'writersOfB'];
+    const reply = (await world.run('acquire-write', keys, [LATER, 0, MINUTE, 3, 0, 'c:1', 'c:2'])) as number[];
+    expect(reply).toEqual([3, expect.any(Number), reply[1] + 4]);
+    expect(await world.redis.get(CLOCK)).toBe(String(reply[1] + 7));
+    expect(await world.redis.hgetall('a')).toEqual({ mode: 'write', 'c:1:write': '1' });
+    expect(await world.redis.hgetall('b')).toEqual({ mode: 'write', 'c:2:write': '1' });
+    for (const key of ['a', 'b']) await world.expectLease(key, MINUTE);
+    expect(Object.keys(await world.announced())).toEqual(['e:1']);
+  });
+
+  it('waits for the reader with the longest lease, and removes dead readers', async () => {
+    await world.read({ 'c:7': MINUTE, 'c:8': 2 * MINUTE, 'c:9': 0 });
+    const [reserved, [left, reader]] = (await acquire('c:1')) as [number, [number, string]];
+    expect([reserved, reader]).toEqual([0, 'c:8']);
+    expect(left).toBeGreaterThan(2 * MINUTE - 5_000);
+    expect(left).toBeLessThanOrEqual(2 * MINUTE);
+    expect(Object.keys(await world.redis.hgetall('a')).sort()).toEqual(['c:7', 'c:8', 'mode']);
+    expect(await world.redis.exists('writers', CLOCK)).toBe(0);
+  });
+
+  it('counts each lease of a Java reader', async () => {
+    await world.read({ 'j:1': MINUTE });
+    await world.redis.hset('a', 'j:1', '3');
+    await world.redis.set('{a}:j:1:rwlock_timeout:3', '1', 'PX', 3 * MINUTE);
+    const [, [left]] = (await acquire('c:1')) as [number, [number]];
+    expect(left).toBeGreaterThan(2 * MINUTE);
+  });
+
+  it('takes a lock whose readers are dead', async () => {
+    await world.read({ 'c:8': 0, 'c:9': 0 });
+    expect(await acquire('c:1')).toEqual([0, expect.any(Number)]);
+    expect(await world.redis.hgetall('a')).toEqual({ mode: 'write', 'c:1:write': '1' });
+  });
+
+  it('waits for another writer, and gives its own a fresh lease', async () => {
+    await world.write('d:1');
+    expect(await acquire('c:1')).toEqual([0, [expect.any(Number), 'd:1']]);
+    await world.redis.pexpire('a', 1_000);
+    expect(await acquire('d:1')).toEqual([0, expect.any(Number)]);
+    await world.expectLease('a', MINUTE);
+  });
+
+  it('keeps a lock for as long as its writer may read', async () => {
+    await world.write('c:1');
+    await world.redis.hset('a', 'c:1', '1');
+    await world.redis.set(READ_LEASE('c:1'), '1', 'PX', 2 * MINUTE);
+    await acquire('c:1');
+    await world.expectLease('a', 2 * MINUTE);
+  });
+
+  it('announces a writer that waits, if it wants to, and forgets the dead ones', async () => {
+    await world.read({ 'd:1': MINUTE });
+    const now = await world.announce({ 'e:1': -1, 'e:2': 3 * MINUTE });
+    await world.redis.pexpire('writers', 3 * MINUTE);
+    await acquire('c:1', { waiterTimeout: MINUTE });
+    const announced = await world.announced();
+    expect(Object.keys(announced)).toEqual(['c:1', 'e:2']);
+    expect(announced['c:1']).toBeGreaterThanOrEqual(now + MINUTE);
+    expect(announced['c:1']).toBeLessThanOrEqual((await world.now()) + MINUTE);
+    await world.expectLease('writers', 3 * MINUTE);
+  });
+});
+
+describe('release-read', () => {
+  const world = new ReadWriteWorld();
+  const release = (...owners: string[]) =>
+    world.run(
+      'release-read',
+      owners.flatMap((owner) => ['a', READ_LEASE(owner)]),
+      ['PUBLISH', ...owners],
+    );
+
+  it('frees the lock when the last reader leaves, and wakes a writer', async () => {
+    await world.read({ 'c:1': MINUTE });
+    const heard = await world.published(async () => {
+      expect(await release('c:1')).toEqual([1]);
+    });
+    expect(heard).toEqual(['redisson_rwlock:{a} 0']);
+    expect(await world.redis.keys('*')).toEqual([]);
+  });
+
+  it('wakes nobody while another reader has a longer lease', async () => {
+    await world.read({ 'c:1': MINUTE, 'd:1': 2 * MINUTE });
+    const heard = await world.published(async () => {
+      expect(await release('c:1')).toEqual([-2]);
+    });
+    expect(heard).toEqual([]);
+    expect(await world.redis.hgetall('a')).toEqual({ mode: 'read', 'd:1': '1' });
+    await world.expectLease('a', 2 * MINUTE);
+    expect(await world.redis.exists(READ_LEASE('c:1'))).toBe(0);
+  });
+
+  it('does not read the other leases when its own was not the longest', async () => {
+    await world.read({ 'c:1': MINUTE, 'd:1': 2 * MINUTE, 'e:1': 0 });
+    await release('c:1');
+    expect(Object.keys(await world.redis.hgetall('a')).sort()).toEqual(['d:1', 'e:1', 'mode']);
+  });
+
+  it('wakes those who wait for the end of its lease when the lock ends earlier without it', async () => {
+    await world.read({ 'c:1': 2 * MINUTE, 'd:1': MINUTE });
+    const heard = await world.published(async () => {
+      expect(await release('c:1')).toEqual([-2]);
+    });
+    expect(heard).toEqual(['redisson_rwlock:{a} 0']);
+    await world.expectLease('a', MINUTE);
+  });
+
+  it('leaves the lock to its writer', async () => {
+    await world.write('c:1');
+    await world.redis.hset('a', 'c:1', '1');
+    await world.redis.set(READ_LEASE('c:1'), '1', 'PX', 2 * MINUTE);
+    const heard = await world.published(async () => {
+      expect(await release('c:1')).toEqual([-2]);
+    });
+    expect(heard).toEqual([]);
+    expect(await world.redis.hgetall('a')).toEqual({ mode: 'write', 'c:1:write': '1' });
+    await world.expectLease('a', MINUTE);
+  });
+
+  it('says for each reader of a batch whether it held the lock', async () => {
+    await world.read({ 'c:1': MINUTE, 'd:1': MINUTE, 'e:1': 0 });
+    const before = await world.now();
+    const reply = (await release('c:1', 'd:9', 'e:1', 'd:1')) as [number, [number, number], unknown, number];
+    expect(reply).toEqual([-2, [-1, expect.any(Number)], [-1, expect.any(Number)], 0]);
+    expect(reply[1][1]).toBeGreaterThanOrEqual(before);
+    expect(reply[1][1]).toBeLessThanOrEqual(await world.now());
+    expect(await world.redis.exists('a')).toBe(0);
+  });
+});
+
+describe('release-write', () => {
+  const world = new ReadWriteWorld();
+  const release = (owner: string) => world.run('release-write', ['a', READ_LEASE(owner)], ['PUBLISH', owner]);
+
+  it('frees the lock, and wakes all who wait', async () => {
+    await world.write('c:1');
+    const heard = await world.published(async () => {
+      expect(await release('c:1')).toEqual([1]);
+    });
+    expect(heard).toEqual(['redisson_rwlock:{a} 1']);
+    expect(await world.redis.exists('a')).toBe(0);
+  });
+
+  it('leaves a writer that also reads its read side', async () => {
+    await world.write('c:1', 3 * MINUTE);
+    await world.redis.hset('a', 'c:1', '1');
+    await world.redis.set(READ_LEASE('c:1'), '1', 'PX', MINUTE);
+    expect(await release('c:1')).toEqual([0]);
+    expect(await world.redis.hgetall('a')).toEqual({ mode: 'read', 'c:1': '1' });
+    await world.expectLease('a', MINUTE);
+  });
+
+  it('says for each writer of a batch whether it held its lock', async () => {
+    await world.write('c:1');
+    await world.redis.hset('b', { mode: 'write', 'c:2:write': '1' });
+    const before = await world.now();
+    let reply: unknown;
+    const heard = await world.published(async () => {
+      const keys = ['a', READ_LEASE('d:1'), 'b', READ_LEASE('c:2', 'b')];
+      reply = await world.run('release-write', keys, ['PUBLISH', 'd:1', 'c:2']);
+    });
+    expect(reply).toEqual([[-1, expect.any(Number)], 1]);
+    expect((reply as [number, number][])[0][1]).toBeGreaterThanOrEqual(before);
+    expect(heard).toEqual(['redisson_rwlock:{b} 1']);
+    expect(await world.redis.exists('a', 'b')).toBe(1);
+  });
+});
+
+describe('renew-read and renew-write', () => {
+  const world = new ReadWriteWorld();
+
+  it('renew the leases of the readers that are still there', async () => {
+    await world.read({ 'c:1': 2_000, 'c:2': 0, 'c:3': 2_000 });
+    const before = await world.now();
+    const owners = ['c:1', 'c:2', 'd:1', 'c:3'];
+    const keys = owners.flatMap((owner) => ['a', READ_LEASE(owner)]);
+    const reply = (await world.run('renew-read', keys, [MINUTE, ...owners])) as number[];
+    expect(reply).toEqual([expect.any(Number), 1, 0, 0, 1]);
+    expect(reply[0]).toBeGreaterThanOrEqual(before);
+    for (const key of ['a', READ_LEASE('c:1'), READ_LEASE('c:3')]) await world.expectLease(key, MINUTE);
+    expect(await world.redis.exists(READ_LEASE('c:2'), READ_LEASE('d:1'))).toBe(0);
+  });
+
+  it('list the types of the keys of a lock that fails', async () => {
+    await world.redis.set('text', 'of somebody else');
+    await world.read({ 'c:1': 2_000 });
+    const keys = ['text', 'none', 'a', READ_LEASE('c:1')];
+    const failed = [[expect.stringContaining('WRONGTYPE'), 'string', 'none']];
+    expect(await world.run('renew-read', keys, [MINUTE, 'c:1', 'c:1'])).toEqual([expect.any(Number), failed, 1]);
+    expect(await world.run('renew-write', keys, [MINUTE, 'c:1', 'c:1'])).toEqual([expect.any(Number), failed, 0]);
+    expect(await world.run('release-read', keys, ['PUBLISH', 'c:1', 'c:1'])).toEqual([failed, 0]);
+    expect(await world.run('release-write', keys, ['PUBLISH', 'c:1', 'c:1'])).toEqual([
+      failed,
+      [-1, expect.any(Number)],
+    ]);
+  });
+
+  it('renew the lease of the writer, and of nobody else', async () => {
+    await world.write('c:1', 2_000);
+    await world.redis.hset('b', { mode: 'write', 'c:2:write': '1' });
+    const before = await world.now();
+    const keys = ['b', READ_LEASE('d:1', 'b'), 'a', READ_LEASE('c:1')];
+    const reply = (await world.run('renew-write', keys, [MINUTE, 'd:1', 'c:1'])) as number[];
+    expect(reply).toEqual([expect.any(Number), 0, 1]);
+    expect(reply[0]).toBeGreaterThanOrEqual(before);
+    await world.expectLease('a', MINUTE);
+    expect(await world.redis.pttl('b')).toBe(-1);
+  });
+});
+
+describe('refresh-writers-1', () => {
+  const world = new ReadWriteWorld();
+
+  it('extends the announcements of those that are still alive', async () => {
+    const now = await world.announce({ 'c:1': 5_000, 'c:2': -1, 'c:3': 5_000, 'd:1': 5_000 });
+    expect(await world.run('refresh-writers-1', ['writers'], [MINUTE, 'c:1', 'c:2', 'c:9', 'c:3'])).toEqual([
+      1, 0, 0, 1,
+    ]);
+    const announced = await world.announced();
+    expect(Object.keys(announced).sort()).toEqual(['c:1', 'c:3', 'd:1']);
+    for (const owner of ['c:1', 'c:3']) {
+      expect(announced[owner]).toBeGreaterThanOrEqual(now + MINUTE);
+      expect(announced[owner]).toBeLessThanOrEqual((await world.now()) + MINUTE);
+    }
+    expect(announced['d:1']).toBe(now + 5_000);
+    await world.expectLease('writers', MINUTE);
+  });
+});
+
+describe('remove-writer-2', () => {
+  const world = new ReadWriteWorld();
+  const remove = (owner: string) => world.run('remove-writer-2', ['a', 'writers'], ['PUBLISH', owner]);
+
+  it('wakes the readers that gave way when the last writer that is alive has left', async () => {
+    await world.announce({ 'c:1': MINUTE, 'c:2': MINUTE, 'c:3': -1 });
+    await world.read({ 'd:1': MINUTE });
+    expect(
+      await world.published(async () => {
+        expect(await remove('c:9')).toBe(0);
+        expect(await remove('c:1')).toBe(1);
+      }),
+    ).toEqual([]);
+    expect(await world.published(() => remove('c:2'))).toEqual(['redisson_rwlock:{a} 1']);
+    expect(await world.redis.exists('writers')).toBe(0);
+  });
+
+  it('wakes nobody while a writer holds the lock', async () => {
+    await world.announce({ 'c:1': MINUTE });
+    await world.write('d:1');
+    const heard = await world.published(async () => {
+      expect(await remove('c:1')).toBe(1);
+    });
+    expect(heard).toEqual([]);
+  });
+});
+
+describe('transfer-write-5', () => {
+  const world = new ReadWriteWorld();
+  const transfer = (lease = MINUTE) =>
+    world.run(
+      'transfer-write-5',
+      [CLOCK, 'a', READ_LEASE('c:1'), READ_LEASE('c:2'), 'writers'],
+      [LATER, 0, lease, 0, 'c:1', 'c:2', 'PUBLISH'],
+    );
+  beforeEach(() => world.redis.set(CLOCK, AHEAD));
+
+  it('gives the write side to the next owner, also when it is sent twice', async () => {
+    await world.write('c:1', 2 * MINUTE);
+    await world.announce({ 'c:2': MINUTE, 'c:3': MINUTE });
+    const heard = await world.published(async () => {
+      expect(await transfer()).toEqual([AHEAD + 1, 0]);
+    });
+    expect(heard).toEqual(['redisson_rwlock:{a} 1']);
+    expect(await world.redis.hgetall('a')).toEqual({ mode: 'write', 'c:2:write': '1' });
+    await world.expectLease('a', MINUTE);
+    expect(Object.keys(await world.announced())).toEqual(['c:3']);
+    expect(await world.published(() => transfer())).toEqual([]);
+    expect(await world.redis.hgetall('a')).toEqual({ mode: 'write', 'c:2:write': '1' });
+  });
+
+  it('releases the write side when its owner also reads', async () => {
+    await world.write('c:1', 2 * MINUTE);
+    await world.redis.hset('a', 'c:1', '1');
+    await world.redis.set(READ_LEASE('c:1'), '1', 'PX', MINUTE);
+    const heard = await world.published(async () => {
+      expect(await transfer()).toBeNull();
+    });
+    expect(heard).toEqual(['redisson_rwlock:{a} 1']);
+    expect(await world.redis.hgetall('a')).toEqual({ mode: 'read', 'c:1': '1' });
+    await world.expectLease('a', MINUTE);
+  });
+
+  it('takes the write side from nobody else', async () => {
+    await world.write('d:1');
+    expect(await transfer()).toBeNull();
+    expect(await world.redis.hgetall('a')).toEqual({ mode: 'write', 'd:1:write': '1' });
+    expect(await world.redis.get(CLOCK)).toBe(String(AHEAD));
+  });
+});
+
+describe('find-holders-1', () => {
+  const world = new ReadWriteWorld();
+  const find = () => world.run('find-holders-1', ['a']);
+
+  it('lists the owners of a lock of any kind', async () => {
+    expect(await find()).toEqual([]);
+    await world.redis.hset('a', 'c:1', '1');
+    expect(await find()).toEqual(['c:1']);
+    await world.redis.del('a');
+    await world.write('c:1');
+    await world.redis.hset('a', 'c:1', '1');
+    expect(await find()).toEqual(['c:1']);
+    await world.redis.del('a');
+    await world.read({ 'c:1': MINUTE, 'c:2': 0, 'c:3': MINUTE });
+    expect(((await find()) as string[]).sort()).toEqual(['c:1', 'c:3']);
+  });
+
+  it('fails for a hash of another program', async () => {
+    await world.redis.hset('a', 'color', 'red');
+    await expect(find()).rejects.toThrow(/NOTALOCK/);
+  });
+});

@@ -1,0 +1,61 @@
+import { tokenClock } from '../../../../lib/backends/redis/lock-keys.js';
+import type { ScriptName } from '../../../../lib/backends/redis/scripts.js';
+import { scripts } from '../../../../lib/backends/redis/scripts.js';
+import { RedisWorld } from '../redis-world.js';
+
+export const CLOCK = tokenClock(undefined);
+/** A deadline that no test reaches, in ms of any server's time. */
+export const LATER = '9007199254740';
+/** A reading of the clock of tokens that server time does not reach, so that the clock alone decides the next token. */
+export const AHEAD = 4_000_000_000_000_000;
+
+type Argument = string | number;
+
+/** Runs single scripts on a server, with keys and arguments as the library sends them. */
+export class ScriptWorld extends RedisWorld {
+  constructor() {
+    super();
+    beforeEach(() => this.redis.flushall());
+  }
+
+  /** By its digest, as the library does. */
+  async run(name: ScriptName, keys: readonly string[], args: readonly Argument[] = []): Promise<unknown> {
+    const { source, sha1 } = scripts[name];
+    await this.redis.script('LOAD', source);
+    return this.redis.evalsha(sha1, keys.length, ...keys, ...args);
+  }
+
+  /** The server's time in ms. */
+  async now(): Promise<number> {
+    const [seconds, micros] = await this.redis.time();
+    return Number(seconds) * 1_000 + Math.floor(Number(micros) / 1_000);
+  }
+
+  /** What is published meanwhile: `channel message`. */
+  async published(work: () => Promise<unknown>): Promise<string[]> {
+    const listener = this.redis.duplicate();
+    const heard: string[] = [];
+    try {
+      const isOver = new Promise<void>((resolve) => {
+        listener.on('pmessage', (_pattern: string, channel: string, message: string) => {
+          if (channel === 'over') resolve();
+          else heard.push(`${channel} ${message}`);
+        });
+      });
+      await listener.psubscribe('*');
+      await work();
+      await this.redis.publish('over', '');
+      await isOver;
+    } finally {
+      listener.disconnect();
+    }
+    return heard;
+  }
+
+  /** How long the server keeps the key, in ms. At most `most`, and not much less. */
+  async expectLease(key: string, most: number): Promise<void> {
+    const left = await this.redis.pttl(key);
+    expect(left).toBeLessThanOrEqual(most);
+    expect(left).toBeGreaterThan(most - 5_000);
+  }
+}
