@@ -20,7 +20,7 @@ class FairWorld extends ScriptWorld {
   }
 
   async scores(key: string): Promise<Record<string, number>> {
-    const all = await this.redis.zrange(key, 0, -1, 'WITHSCORES');
+    const all = await this.redis.zrange(key, '0', '-1', 'WITHSCORES');
     return Object.fromEntries(all.flatMap((owner, i) => (i % 2 === 0 ? [[owner, Number(all[i + 1])] as const] : [])));
   }
 }
@@ -46,6 +46,15 @@ describe('acquire-fair', () => {
     expect(await world.redis.hgetall('b')).toEqual({ 'c:2': '1' });
     await world.expectLease('a', MINUTE);
     expect((await world.redis.keys('*')).sort()).toEqual(['a', 'b', CLOCK]);
+  });
+
+  it('lists the types of the keys of a lock that fails', async () => {
+    await world.redis.set('a', 'of somebody else');
+    await world.wait({ owner: 'c:1' });
+    const failed = [[expect.stringContaining('WRONGTYPE'), 'string', 'list', 'zset', 'zset']];
+    expect(await acquire('c:1')).toEqual([0, failed]);
+    expect(await world.run('release-fair', KEYS, ['PUBLISH', 'c:1'])).toEqual([failed]);
+    expect(await world.redis.exists(CLOCK)).toBe(0);
   });
 
   it('gives a free lock to the head of the queue only, which then leaves the queue', async () => {

@@ -14,6 +14,17 @@ describe('acquire-reentrant', () => {
     await world.expectLease('a', MINUTE);
   });
 
+  it('takes a single free lock by five commands', async () => {
+    await world.redis.set(CLOCK, 1);
+    await world.run('acquire-reentrant', [CLOCK, 'other'], [LATER, 0, MINUTE, 0, 'c:1']);
+    await world.redis.config('RESETSTAT');
+    await world.run('acquire-reentrant', [CLOCK, 'a'], [LATER, 0, MINUTE, 0, 'c:1']);
+    const calls = (await world.redis.info('commandstats')).matchAll(/cmdstat_([a-z]+):calls=(\d+)/g);
+    const stats = Object.fromEntries([...calls].map(([, name, count]) => [name, Number(count)]));
+    expect(stats).toMatchObject({ pttl: 1, time: 1, getset: 1, hset: 1, pexpire: 1 });
+    expect(stats.set).toBeUndefined();
+  });
+
   it('gives consecutive tokens to free locks, and answers with the first alone', async () => {
     await world.redis.set(CLOCK, AHEAD);
     const locks = ['a', 'b', 'c'];
@@ -196,6 +207,14 @@ describe('acquire-all', () => {
     expect(await world.redis.hgetall('d')).toEqual({ 'c:1': '1' });
     for (const lock of ['a', 'b', 'c', 'd']) await world.expectLease(lock, MINUTE);
     await world.expectLease('{b}:c:1:rwlock_timeout:1', MINUTE);
+  });
+
+  it.each([1, 2, 3])('moves the clock by one for each of %d locks', async (count) => {
+    await world.redis.set(CLOCK, AHEAD);
+    const locks = ['a', 'b', 'c'].slice(0, count);
+    const args = locks.flatMap(() => ['reentrant', 'c:1', '1']);
+    await world.run('acquire-all', keysOf(...locks), [LATER, 0, MINUTE, ...args]);
+    expect(await world.redis.get(CLOCK)).toBe(String(AHEAD + count));
   });
 
   it('acquires nothing when one lock is busy, and says which, until when, and who holds it', async () => {

@@ -19,7 +19,7 @@ class PermitWorld extends ScriptWorld {
   }
 
   async held(): Promise<Record<string, number>> {
-    const all = await this.redis.zrangeBuffer('held', 0, -1, 'WITHSCORES');
+    const all = await this.redis.zrangeBuffer('held', '0', '-1', 'WITHSCORES');
     return Object.fromEntries(
       all.flatMap((id, i) => (i % 2 === 0 ? [[id.toString('hex'), Number(all[i + 1])] as const] : [])),
     );
@@ -407,6 +407,17 @@ describe('renew-permits-1', () => {
       expect(held[id]).toBeLessThanOrEqual((await world.now()) + MINUTE);
     }
     expect(held[TWO]).toBe(now - 1);
+  });
+
+  it('does not renew a permit in the ms in which its lease ends, because others may have it then', async () => {
+    const ids = Array.from({ length: 5_000 }, (_, i) => i.toString(16).padStart(32, '0'));
+    const now = await world.now();
+    const ends = new Map(ids.map((id, i) => [id, now + i]));
+    await world.redis.zadd('held', ...ids.flatMap((id) => [ends.get(id) as number, raw(id)]));
+    const digits = (await world.run('renew-permits-1', ['held'], [MINUTE, ...ids])) as string;
+    const renewedAt = Math.max(...Object.values(await world.held())) - MINUTE;
+    expect(renewedAt).toBeGreaterThanOrEqual(now);
+    expect(digits).toBe(ids.map((id) => ((ends.get(id) as number) > renewedAt ? '1' : '0')).join(''));
   });
 });
 

@@ -6,12 +6,13 @@ const READ_LEASE = (owner: string, lock = 'a') => `{${lock}}:${owner}:rwlock_tim
 class ReadWriteWorld extends ScriptWorld {
   /** Readers of the lock `a`, each with the time for which it may read. The lock lasts as long as the longest. */
   async read(readers: Record<string, number>): Promise<void> {
+    const now = await this.now();
     await this.redis.hset('a', 'mode', 'read');
     for (const [owner, lease] of Object.entries(readers)) {
       await this.redis.hset('a', owner, '1');
-      if (lease > 0) await this.redis.set(READ_LEASE(owner), '1', 'PX', lease);
+      if (lease > 0) await this.redis.set(READ_LEASE(owner), '1', 'PXAT', now + lease);
     }
-    await this.redis.pexpire('a', Math.max(1_000, ...Object.values(readers)));
+    await this.redis.pexpireat('a', now + Math.max(1_000, ...Object.values(readers)));
   }
 
   async write(owner: string, lease = MINUTE): Promise<void> {
@@ -27,7 +28,7 @@ class ReadWriteWorld extends ScriptWorld {
   }
 
   async announced(): Promise<Record<string, number>> {
-    const all = await this.redis.zrange('writers', 0, -1, 'WITHSCORES');
+    const all = await this.redis.zrange('writers', '0', '-1', 'WITHSCORES');
     return Object.fromEntries(all.flatMap((owner, i) => (i % 2 === 0 ? [[owner, Number(all[i + 1])] as const] : [])));
   }
 }
@@ -311,15 +312,16 @@ describe('renew-read and renew-write', () => {
 
   it('list the types of the keys of a lock that fails', async () => {
     await world.redis.set('text', 'of somebody else');
+    await world.redis.rpush('list', 'of somebody else');
     await world.read({ 'c:1': 2_000 });
-    const keys = ['text', 'none', 'a', READ_LEASE('c:1')];
-    const failed = [[expect.stringContaining('WRONGTYPE'), 'string', 'none']];
-    expect(await world.run('renew-read', keys, [MINUTE, 'c:1', 'c:1'])).toEqual([expect.any(Number), failed, 1]);
-    expect(await world.run('renew-write', keys, [MINUTE, 'c:1', 'c:1'])).toEqual([expect.any(Number), failed, 0]);
-    expect(await world.run('release-read', keys, ['PUBLISH', 'c:1', 'c:1'])).toEqual([failed, 0]);
+    const keys = ['a', READ_LEASE('c:1'), 'text', 'list'];
+    const failed = [[expect.stringContaining('WRONGTYPE'), 'string', 'list']];
+    expect(await world.run('renew-read', keys, [MINUTE, 'c:1', 'c:1'])).toEqual([expect.any(Number), 1, failed]);
+    expect(await world.run('renew-write', keys, [MINUTE, 'c:1', 'c:1'])).toEqual([expect.any(Number), 0, failed]);
+    expect(await world.run('release-read', keys, ['PUBLISH', 'c:1', 'c:1'])).toEqual([0, failed]);
     expect(await world.run('release-write', keys, ['PUBLISH', 'c:1', 'c:1'])).toEqual([
-      failed,
       [-1, expect.any(Number)],
+      failed,
     ]);
   });
 
