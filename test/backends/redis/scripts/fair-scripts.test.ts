@@ -91,6 +91,14 @@ describe('acquire-fair', () => {
     expect(await world.redis.exists('queue', 'timeouts', 'heartbeats')).toBe(0);
   });
 
+  it('passes over an owner in the ms in which its time ends', async () => {
+    const now = await world.now();
+    const ends = Array.from({ length: 5_000 }, (_, i) => now + i);
+    await world.redis.rpush('queue', ...ends.map((end) => `c:${end}`));
+    await world.redis.zadd('heartbeats', ...ends.flatMap((end) => [end, `c:${end}`]));
+    expect(await acquire('d:1')).toEqual([0, [1, expect.stringMatching(/^c:/)]]);
+  });
+
   it('lets an owner wait at the end of the queue for a while, if it wants to', async () => {
     await world.redis.hset('a', 'c:9', '1');
     const before = await world.now();

@@ -11,8 +11,8 @@ class FlightWorld extends ScriptWorld {
     return this.run('acquire-flight-5', KEYS, [LATER, 0, MINUTE, owner, begin, keepFor, sent, accepted]);
   }
 
-  release(owner: string, token: number, keepFor: number, value = 'value') {
-    return this.run('release-flight-5', KEYS, ['PUBLISH', 0, owner, token, keepFor, value]);
+  release(owner: string, token: number, keepFor: number, seen = 0) {
+    return this.run('release-flight-5', KEYS, ['PUBLISH', seen, owner, token, keepFor, 'value']);
   }
 
   forget() {
@@ -43,6 +43,12 @@ describe('acquire-flight-5', () => {
     await world.expectLease('a', MINUTE);
     expect(await world.redis.exists('forgotten', 'wanted')).toBe(0);
     expect(await world.redis.get(CLOCK)).toBe(String(NEXT));
+  });
+
+  it('reserves no tokens that nobody gets', async () => {
+    await world.redis.set(CLOCK, 1);
+    const [, token] = (await world.acquire('c:1')) as [string, number];
+    expect(await world.redis.get(CLOCK)).toBe(String(token));
   });
 
   it('gives an owner that asks again a fresh lease, and keeps what was forgotten in its run', async () => {
@@ -227,6 +233,17 @@ describe('release-flight-5', () => {
     expect(await world.release('c:1', TOKEN, MINUTE)).toEqual([-1, expect.any(Number), 1]);
   });
 
+  it('takes the next reading after the highest token that was seen', async () => {
+    await world.redis.set(CLOCK, AHEAD - 20);
+    expect(await world.release('c:1', TOKEN, MINUTE, AHEAD)).toEqual([0, 1, '']);
+    expect(await world.redis.hget('result', 'ended')).toBe(String(NEXT));
+    await world.redis.del(CLOCK);
+    await world.redis.hset('a', 'c:1', '1');
+    expect(await world.release('c:1', TOKEN, MINUTE, AHEAD)).toEqual([0, 1, '']);
+    expect(await world.redis.hget('result', 'ended')).toBe(String(NEXT));
+    expect(await world.redis.get(CLOCK)).toBe(String(NEXT));
+  });
+
   it('reads a time from the server when the clock is behind, and starts one ahead of it', async () => {
     await world.redis.set(CLOCK, 1);
     const before = (await world.now()) * 1_000;
@@ -262,6 +279,17 @@ describe('renew-flight', () => {
     }
     expect(await world.redis.pttl('b')).toBe(-1);
     expect(await world.redis.pttl('forgottenOfB')).toBe(-1);
+  });
+
+  it('lists the types of the keys of a lock that fails', async () => {
+    await world.redis.hset('a', 'c:1', '1');
+    await world.redis.set('text', 'of somebody else');
+    await world.redis.rpush('list', 'of somebody else');
+    expect(await world.run('renew-flight', ['a', 'forgotten', 'text', 'list'], [MINUTE, 'c:1', 'c:2'])).toEqual([
+      expect.any(Number),
+      1,
+      [[expect.stringContaining('WRONGTYPE'), 'string', 'list']],
+    ]);
   });
 });
 

@@ -37,6 +37,17 @@ describe('acquire-reentrant', () => {
     }
   });
 
+  it('gives consecutive tokens of the time to free locks while the clock is behind', async () => {
+    await world.redis.set(CLOCK, 1);
+    const before = (await world.now()) * 1_000;
+    const args = [LATER, 0, MINUTE, 0, 'c:1', 'c:2'];
+    const token = (await world.run('acquire-reentrant', [CLOCK, 'a', 'b'], args)) as number;
+    expect(token).toBeGreaterThanOrEqual(before);
+    expect(await world.redis.get(CLOCK)).toBe(String(token + 1));
+    expect(await world.redis.hgetall('a')).toEqual({ 'c:1': '1' });
+    expect(await world.redis.hgetall('b')).toEqual({ 'c:2': '1' });
+  });
+
   it('gives a token above the highest that was seen, also when the clock has just issued the next one', async () => {
     await world.redis.set(CLOCK, AHEAD + 1);
     expect(await world.run('acquire-reentrant', [CLOCK, 'a'], [LATER, AHEAD, MINUTE, 0, 'c:1'])).toBe(AHEAD + 2);
@@ -209,6 +220,15 @@ describe('acquire-all', () => {
     await world.expectLease('{b}:c:1:rwlock_timeout:1', MINUTE);
   });
 
+  it('gives each owner the lock that it holds already', async () => {
+    await world.redis.set(CLOCK, AHEAD);
+    await world.redis.hset('b', 'c:2', '1');
+    const args = ['reentrant', 'c:1', '1', 'fenced', 'c:2', '1'];
+    const reply = await world.run('acquire-all', keysOf('a', 'b'), [LATER, 0, MINUTE, ...args]);
+    expect(reply).toEqual([1, AHEAD + 1, expect.any(Number)]);
+    await world.expectLease('b', MINUTE);
+  });
+
   it.each([1, 2, 3])('moves the clock by one for each of %d locks', async (count) => {
     await world.redis.set(CLOCK, AHEAD);
     const locks = ['a', 'b', 'c'].slice(0, count);
@@ -321,6 +341,15 @@ describe('acquire-all-reentrant', () => {
     expect(await world.redis.hgetall('a')).toEqual({ 'c:2': '1' });
   });
 
+  it('gives tokens of their own to callers that hold their locks already', async () => {
+    await world.redis.set(CLOCK, AHEAD);
+    for (const [i, lock] of ['a', 'b', 'c', 'd'].entries()) await world.redis.hset(lock, `c:${i}`, '1');
+    const keys = [CLOCK, 'a', 'b', 'c', 'd'];
+    const args = [LATER, 0, MINUTE, 3, 1, 2, 1, 'c:0', 'c:1', 'c:2', 'c:3'];
+    expect(await world.run('acquire-all-reentrant', keys, args)).toEqual([AHEAD + 1, AHEAD + 2, AHEAD + 4]);
+    expect(await world.redis.get(CLOCK)).toBe(String(AHEAD + 4));
+  });
+
   it('gives the second of two callers of one lock the first as its holder', async () => {
     const keys = [CLOCK, 'a', 'a'];
     expect(await world.run('acquire-all-reentrant', keys, [LATER, 0, MINUTE, 2, 1, 1, 'c:1', 'c:2'])).toEqual([
@@ -366,6 +395,13 @@ describe('release-reentrant', () => {
     expect(reply).toEqual([0, [-1, expect.any(Number)], [[expect.stringContaining('WRONGTYPE'), 'string']]]);
     expect(reply[1][1]).toBeGreaterThanOrEqual(before);
     expect(reply[1][1]).toBeLessThanOrEqual(await world.now());
+  });
+
+  it('says how many listened to each lock where not all have as many', async () => {
+    for (const lock of ['a', 'b', 'c']) await world.redis.hset(lock, 'c:1', '1');
+    const listener = world.server.client();
+    await listener.subscribe('redisson_lock__channel:{a}');
+    expect(await world.run('release-reentrant', ['a', 'b', 'c'], ['PUBLISH', 'c:1', 'c:1', 'c:1'])).toEqual([1, 0, 0]);
   });
 
   it('publishes nothing without a command to publish with', async () => {

@@ -177,6 +177,13 @@ describe('acquire-write', () => {
     await world.expectLease('a', 2 * MINUTE);
   });
 
+  it('leaves the announcements of others alone when it announces nobody', async () => {
+    await world.read({ 'd:1': MINUTE });
+    await world.announce({ 'e:1': MINUTE });
+    await acquire('c:1');
+    expect(Object.keys(await world.announced())).toEqual(['e:1']);
+  });
+
   it('announces a writer that waits, if it wants to, and forgets the dead ones', async () => {
     await world.read({ 'd:1': MINUTE });
     const now = await world.announce({ 'e:1': -1, 'e:2': 3 * MINUTE });
