@@ -10,11 +10,15 @@ const THIRD = LEASE / 3;
 /** Random numbers at the upper end, and not endlessly many timers. */
 class LimitedRuntime extends VirtualRuntime {
   started = 0;
+  /** Longer timers fire too early, as those of Node.js do after 24 days. */
+  longest = Number.POSITIVE_INFINITY;
 
   override random = (): number => 0.99;
 
   override timer(delay: number, callback: () => void, keepAlive?: 'keep-alive'): Timer {
-    return ++this.started > 1_000 ? { cancel: () => {} } : super.timer(delay, callback, keepAlive);
+    return ++this.started > 1_000
+      ? { cancel: () => {} }
+      : super.timer(Math.min(delay, this.longest), callback, keepAlive);
   }
 }
 
@@ -130,6 +134,29 @@ describe('a lease', () => {
     expect(renewals).toEqual([]);
     await runtime.advance(1);
     expect(renewals).toEqual([{ name: 'order', at: 100 }]);
+  });
+
+  it('is renewed in time although its acquisition took long and another lease is renewed later', async () => {
+    const kennel = new Kennel(300);
+    const { runtime, renewals } = kennel;
+    const sent = kennel.clock.now();
+    await runtime.advance(50);
+    kennel.guard('stock');
+    await runtime.advance(10);
+    kennel.guard('order', sent);
+    await runtime.advance(40);
+    expect(renewals).toEqual([{ name: 'order', at: 100 }]);
+  });
+
+  it('is renewed in time while the renewal of another one gets no answer', async () => {
+    const kennel = new Kennel();
+    const { runtime, renewals } = kennel;
+    kennel.guard('order');
+    await runtime.advance(5_000);
+    kennel.guard('stock');
+    kennel.answer = silence;
+    await runtime.advance(THIRD);
+    expect(renewals.map(({ name }) => name)).toEqual(['order', 'stock']);
   });
 
   it('is renewed soon if the clocks jumped after it was requested', async () => {
@@ -253,6 +280,17 @@ describe('a fixed lease', () => {
     await runtime.advance(1_100);
     expect(losses).toEqual([{ name: 'order', reason: 'ended', at: validity(1_000), error: undefined }]);
     expect(runtime.started - started).toBeLessThan(5);
+  });
+
+  it('is not lost before its end, even if it is longer than the longest timer', async () => {
+    const kennel = new Kennel();
+    const { runtime, losses } = kennel;
+    runtime.longest = 25_000;
+    kennel.guardFixed('order', 60_000);
+    await runtime.advance(59_000);
+    expect(losses).toEqual([]);
+    await runtime.advance(1_000);
+    expect(losses).toMatchObject([{ name: 'order', reason: 'ended' }]);
   });
 
   it.each([

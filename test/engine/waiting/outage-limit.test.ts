@@ -137,6 +137,36 @@ describe('the limit of waits in an outage', () => {
     expect(limit.isSilent(caller, KEYS, false)).toBe(true);
   });
 
+  it('logs each outage once, however long it lasts and however many callers come', async () => {
+    const { runtime, logger, node, arrive } = setUp();
+    node.failed(false);
+    arrive(FOREVER, FOREVER);
+    await runtime.settle();
+    expect(logger.errors).toHaveLength(1);
+    for (let minutes = 0; minutes < 3; minutes++) {
+      arrive(FOREVER, 20_000);
+      await runtime.advance(60_000);
+    }
+    expect(logger.errors).toHaveLength(1);
+    node.answered(true);
+    await runtime.advance(1_000);
+    node.failed(false);
+    await runtime.settle();
+    expect(logger.errors).toHaveLength(2);
+  });
+
+  it('logs a node that comes and goes at most every ten seconds', async () => {
+    const { runtime, logger, node, arrive } = setUp();
+    arrive(FOREVER, FOREVER);
+    for (let seconds = 0; seconds < 30; seconds++) {
+      node.failed(false);
+      await runtime.advance(500);
+      node.answered(true);
+      await runtime.advance(500);
+    }
+    expect(logger.errors).toHaveLength(3);
+  });
+
   it('logs single failures only on a backend that does not report its outages', () => {
     const { logger, limit } = setUp();
     const failure = () => new Error('refused');

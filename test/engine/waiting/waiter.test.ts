@@ -1,3 +1,4 @@
+import { getEventListeners } from 'node:events';
 import { LockAbortedError } from '../../../lib/engine/errors.js';
 import { FOREVER } from '../../../lib/engine/terms/duration.js';
 import { Caller, type LeaveReason } from '../../../lib/engine/waiting/waiter.js';
@@ -77,5 +78,29 @@ describe('a waiting caller', () => {
     expect(caller.outcomes).toEqual([expect.any(LockAbortedError)]);
     expect((caller.outcomes[0] as Error).cause).toBe('closed');
     expect(runtime.timers).toBe(0);
+  });
+
+  it('leaves when its signal is aborted, even if another caller with the same signal has been served', () => {
+    const runtime = new VirtualRuntime();
+    const controller = new AbortController();
+    const { signal } = controller;
+    const callers = [1, 2, 3].map(() => new OneCaller(runtime, FOREVER, signal));
+    for (const caller of callers) caller.watch(() => busy);
+    expect(getEventListeners(signal, 'abort')).toHaveLength(1);
+    callers[0].grant('lease');
+    controller.abort();
+    expect(callers.map(({ outcomes }) => outcomes)).toEqual([
+      ['lease'],
+      [expect.any(LockAbortedError)],
+      [expect.any(LockAbortedError)],
+    ]);
+  });
+
+  it('leaves no listener at its signal when all callers with that signal have been served', () => {
+    const { signal } = new AbortController();
+    const callers = [1, 2].map(() => new OneCaller(new VirtualRuntime(), FOREVER, signal));
+    for (const caller of callers) caller.watch(() => busy);
+    for (const caller of callers) caller.grant('lease');
+    expect(getEventListeners(signal, 'abort')).toEqual([]);
   });
 });
