@@ -1,8 +1,8 @@
 import { LockLostError, LockNotOwnedError, LockUnavailableError } from '../../../lib/engine/errors.js';
 import type { LockEvents } from '../../../lib/engine/events/lock-events.js';
 import { ms, openVirtualWorld } from '../../support/lock-world.js';
-import { errorOf } from '../../support/section.js';
-import { refused } from '../../support/watched/watched-backend.js';
+import { errorOf, latch } from '../../support/section.js';
+import { answerAfter, refused } from '../../support/watched/watched-backend.js';
 
 describe('a lease', () => {
   const world = openVirtualWorld();
@@ -86,5 +86,58 @@ describe('a lease', () => {
     expect(outcome).toBeInstanceOf(LockLostError);
     expect(backend.commands).toEqual(['acquire', 'release']);
     expect(await locks.isLocked('order')).toBe(false);
+  });
+
+  it('is announced with those of its locks that its process did not hold yet', async () => {
+    const { locks } = await world.process();
+    const names: string[] = [];
+    locks.on('acquired', ({ name }) => names.push(name));
+    await locks.withLock(['order', 'stock'], () => locks.withLock(['order', 'parcel'], async () => {}));
+    expect(names).toEqual(['order', 'stock', 'parcel']);
+  });
+
+  it('tells for how long it was held when it is lost', async () => {
+    const { locks, runtime } = await world.process();
+    const durations: (number | undefined)[] = [];
+    locks.on('lost', ({ held }) => durations.push(held));
+    await runtime.advance(500);
+    await locks.acquire('order');
+    await runtime.advance(70);
+    await locks.forceRelease('order');
+    expect(durations).toEqual([70]);
+  });
+
+  it.each(['order', 'stock'])(
+    'of several locks is lost when the backend no longer has one of them: %s',
+    async (gone) => {
+      const [{ locks }, other] = [await world.process(), await world.process()];
+      const lease = await locks.acquire(['order', 'stock']);
+      const { signal } = lease;
+      await other.backend.forceRelease(locks.engine.context.keyOf(gone));
+      const error = await errorOf(lease.release());
+      expect(error).toBeInstanceOf(LockLostError);
+      expect(signal.reason).toBe(error);
+      expect(await locks.isLocked('order')).toBe(false);
+      expect(await locks.isLocked('stock')).toBe(false);
+    },
+  );
+
+  it('runs no body until it is certain to be held, after the clocks have diverged', async () => {
+    const { locks, backend, runtime } = await world.process();
+    const lease = await locks.acquire('order');
+    const answer = latch();
+    backend.disturb(answerAfter(answer.promise), 'renew', 'inspect');
+    runtime.suspend(2_000);
+    let isRunning = false;
+    const running = lease.run(async () => {
+      isRunning = true;
+      expect(lease.held).toBe(true);
+    });
+    await runtime.settle();
+    expect(isRunning).toBe(false);
+    answer.open();
+    await runtime.until(running);
+    expect(isRunning).toBe(true);
+    await lease.release();
   });
 });
