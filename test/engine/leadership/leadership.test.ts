@@ -144,6 +144,43 @@ describe('one of several processes is the leader', () => {
     expect(standBy.logger.errors).toEqual([]);
   });
 
+  it.each([
+    ['an error of its own after it was asked to stop', true, new Error('no disk')],
+    ['because something else was aborted', false, new DOMException('the download was aborted', 'AbortError')],
+  ])('reports that its body failed when it throws %s', async (_, isAsked, error) => {
+    const { locks, runtime, logger } = await world.process();
+    const failures: unknown[] = [];
+    locks.on('error', ({ cause }) => failures.push(cause));
+    const watched = new Watched(locks, {
+      onElected: async ({ signal }) => {
+        if (isAsked) await new Promise((resolve) => signal.addEventListener('abort', resolve));
+        throw error;
+      },
+    });
+    await runtime.advance(100);
+    await runtime.until(watched.leadership.stop());
+    expect(failures).toEqual([error]);
+    expect(logger.errors).toEqual([]);
+  });
+
+  it.each([
+    ['the reason of its signal', false],
+    ['an AbortError', true],
+  ])('reports nothing when its body ends with %s because it was asked to stop', async (_, isAbortError) => {
+    const { locks, runtime, logger } = await world.process();
+    const failures: unknown[] = [];
+    locks.on('error', (error) => failures.push(error));
+    const { leadership } = new Watched(locks, {
+      onElected: async ({ signal }) => {
+        await new Promise((resolve) => signal.addEventListener('abort', resolve));
+        throw isAbortError ? new DOMException('the download was aborted', 'AbortError') : signal.reason;
+      },
+    });
+    await runtime.advance(100);
+    await runtime.until(leadership.stop());
+    expect([...failures, ...logger.errors, ...logger.warnings]).toEqual([]);
+  });
+
   it('pauses longer and longer while bodies throw, and stays in the election', async () => {
     const { locks, runtime, logger } = await world.process();
     let elections = 0;

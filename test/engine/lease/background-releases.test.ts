@@ -91,4 +91,42 @@ describe('a release in the background', () => {
     await runtime.until(next as Promise<void>, 2_000);
     expect(backend.count('release')).toBe(2);
   });
+
+  it('continues for most of a minute after the last time at which a command can have been sent', async () => {
+    const { backend, runtime } = await afterLostAcquisition(HOUR);
+    backend.disturb(async () => ({ released: false, listeners: 0, at: 0 }), 'release');
+    await runtime.advance(50_000);
+    const sent = backend.count('release');
+    await runtime.advance(5_000);
+    expect(backend.count('release')).toBeGreaterThan(sent);
+  });
+
+  it('is not sent any more once the lease has ended', async () => {
+    const { locks, backend, runtime } = await world.process();
+    const { context } = locks.engine;
+    const times: number[] = [];
+    backend.disturb((execute, request) => {
+      times.push(runtime.monotonic());
+      return refused(execute, request);
+    }, 'release');
+    for (let n = 0; n < 10; n++) {
+      const owner = { key: context.keyOf('stock'), type: 'reentrant', owner: context.newOwner() } as const;
+      context.backgroundReleases.release({ ...owner, leaseTime: 3_000 });
+    }
+    await runtime.advance(10_000);
+    expect(Math.max(...times)).toBeGreaterThan(2_000);
+    expect(Math.max(...times)).toBeLessThanOrEqual(3_000);
+  });
+
+  it('does not delay questions about its lock between two attempts', async () => {
+    const { locks, backend, runtime } = await world.process();
+    backend.disturb(refused, 'release');
+    const { context } = locks.engine;
+    const owner = { key: context.keyOf('stock'), type: 'reentrant', owner: context.newOwner() } as const;
+    context.backgroundReleases.release({ ...owner, leaseTime: HOUR });
+    await runtime.advance(5_000);
+    const start = runtime.monotonic();
+    expect(await runtime.until(locks.isLocked('stock'))).toBe(false);
+    expect(runtime.monotonic()).toBe(start);
+  });
 });

@@ -1,8 +1,9 @@
 import { LockLostError, LockNotOwnedError, LockUnavailableError } from '../../../lib/engine/errors.js';
 import type { LockEvents } from '../../../lib/engine/events/lock-events.js';
+import type { Lease } from '../../../lib/engine/lease/lease.js';
 import { ms, openVirtualWorld } from '../../support/lock-world.js';
-import { errorOf } from '../../support/section.js';
-import { refused } from '../../support/watched/watched-backend.js';
+import { errorOf, latch } from '../../support/section.js';
+import { answerAfter, refused } from '../../support/watched/watched-backend.js';
 
 describe('a lease', () => {
   const world = openVirtualWorld();
@@ -86,5 +87,117 @@ describe('a lease', () => {
     expect(outcome).toBeInstanceOf(LockLostError);
     expect(backend.commands).toEqual(['acquire', 'release']);
     expect(await locks.isLocked('order')).toBe(false);
+  });
+
+  it('is announced with those of its locks that its process did not hold yet', async () => {
+    const { locks } = await world.process();
+    const names: string[] = [];
+    locks.on('acquired', ({ name }) => names.push(name));
+    await locks.withLock(['order', 'stock'], () => locks.withLock(['order', 'parcel'], async () => {}));
+    expect(names).toEqual(['order', 'stock', 'parcel']);
+  });
+
+  it('tells for how long it was held when it is lost', async () => {
+    const { locks, runtime } = await world.process();
+    const durations: (number | undefined)[] = [];
+    locks.on('lost', ({ held }) => durations.push(held));
+    await runtime.advance(500);
+    await locks.acquire('order');
+    await runtime.advance(70);
+    await locks.forceRelease('order');
+    expect(durations).toEqual([70]);
+  });
+
+  it.each(['order', 'stock'])(
+    'of several locks is lost when the backend no longer has one of them: %s',
+    async (gone) => {
+      const [{ locks }, other] = [await world.process(), await world.process()];
+      const lease = await locks.acquire(['order', 'stock']);
+      const { signal } = lease;
+      await other.backend.forceRelease(locks.engine.context.keyOf(gone));
+      const error = await errorOf(lease.release());
+      expect(error).toBeInstanceOf(LockLostError);
+      expect(signal.reason).toBe(error);
+      expect(await locks.isLocked('order')).toBe(false);
+      expect(await locks.isLocked('stock')).toBe(false);
+    },
+  );
+
+  it('runs no body until it is certain to be held, after the clocks have diverged', async () => {
+    const { locks, backend, runtime } = await world.process();
+    const lease = await locks.acquire('order');
+    const answer = latch();
+    backend.disturb(answerAfter(answer.promise), 'renew', 'inspect');
+    runtime.suspend(2_000);
+    let isRunning = false;
+    const running = lease.run(async () => {
+      isRunning = true;
+      expect(lease.held).toBe(true);
+    });
+    await runtime.settle();
+    expect(isRunning).toBe(false);
+    answer.open();
+    await runtime.until(running);
+    expect(isRunning).toBe(true);
+    await lease.release();
+  });
+
+  describe('that is released in the background', () => {
+    /** Runs a body whose release in the background gets this answer later. */
+    const open = async () => {
+      const process = await world.process({ shutdownTimeout: ms(10_000) });
+      const { locks, backend } = process;
+      const losses: LockEvents['lost'][] = [];
+      locks.on('lost', (event) => losses.push(event));
+      const answer = latch();
+      backend.disturb(answerAfter(answer.promise), 'release');
+      const run = (body = async (_: Lease) => {}) => locks.withLock('order', { release: 'background' }, body);
+      return { ...process, losses, answer, run };
+    };
+
+    it('is not lost when the answer is that it was released', async () => {
+      const { run, answer, runtime, losses, logger } = await open();
+      await run();
+      answer.open();
+      await runtime.settle();
+      expect([...losses, ...logger.warnings]).toEqual([]);
+    });
+
+    it('is lost when the answer is that it was gone', async () => {
+      const { locks, run, answer, runtime, losses, logger } = await open();
+      const other = await world.process();
+      let signal: AbortSignal | undefined;
+      await run(async (lease) => {
+        signal = lease.signal;
+        await other.backend.forceRelease(locks.engine.context.keyOf('order'));
+      });
+      expect(losses).toEqual([]);
+      answer.open();
+      await runtime.settle();
+      expect(losses).toMatchObject([{ name: 'order' }]);
+      expect(signal?.reason).toBe(losses[0].error);
+      expect(logger.warnings).toHaveLength(1);
+    });
+
+    it('keeps its service from closing until the answer has come, and not longer', async () => {
+      const { locks, run, answer, runtime } = await open();
+      await run();
+      let isClosed = false;
+      const closing = locks.close().then(() => {
+        isClosed = true;
+      });
+      await runtime.advance(2_000);
+      expect(isClosed).toBe(false);
+      answer.open();
+      await runtime.until(closing, 1_000);
+    });
+
+    it('does not keep its service from closing once it was answered', async () => {
+      const { locks, run, answer, runtime } = await open();
+      answer.open();
+      await run();
+      await runtime.settle();
+      await runtime.until(locks.close(), 1_000);
+    });
   });
 });

@@ -71,4 +71,28 @@ describe('code that acquires a lock that it holds already', () => {
     );
     expect(await outcome).toBeInstanceOf(LockLostError);
   });
+
+  it.each([
+    ['has acquired it once more itself', true],
+    ['has not', false],
+  ])('lets the next sibling in when the one before it has ended, which %s', async (_, acquiresAgain) => {
+    const { locks, runtime } = await world.process();
+    await locks.withLock('page', async () => {
+      const over = latch();
+      const first = locks.withLock('page', async () => {
+        if (acquiresAgain) await locks.withLock('page', async () => {});
+        await over.promise;
+      });
+      let isInside = false;
+      const second = locks.withLock('page', async () => {
+        isInside = true;
+      });
+      await runtime.settle();
+      expect(isInside).toBe(false);
+      over.open();
+      await first;
+      await runtime.until(second, 100);
+      expect(isInside).toBe(true);
+    });
+  });
 });
