@@ -49,6 +49,22 @@ describe('a writer that waits behind a reader of another process', () => {
     await finish(reading, writing);
   });
 
+  it('keeps later readers out although an acquisition of it has failed', async () => {
+    const { reading, writer, later } = await scene();
+    const { locks, backend, runtime } = writer;
+    const writing = locks.acquire('page', { type: 'write' });
+    await runtime.settle();
+    backend.disturb(refused, 'acquire');
+    const asked = backend.count('acquire');
+    await reading.release(); // the writer is notified, and tries again
+    await runtime.settle();
+    expect(backend.count('acquire')).toBe(asked + 1);
+    expect(await mayRead(later)).toBe(false);
+    backend.heal();
+    await (await runtime.until(writing)).release();
+    expect(await mayRead(later)).toBe(true);
+  });
+
   it('lets readers in at once when it has left before its acquisition was answered that found the lock busy', async () => {
     const { reading, writer, later } = await scene();
     const { locks, backend, runtime } = writer;

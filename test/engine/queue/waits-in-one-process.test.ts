@@ -62,6 +62,24 @@ describe('a queue of callers', () => {
     expect(leftovers(process)).toEqual(NOTHING);
   };
 
+  it.each(['reentrant', 'fenced', 'read', 'write', 'fair'] as const)(
+    'leaves no timer behind when its last caller leaves: type %s',
+    async (type) => {
+      const [holder, { locks, runtime }] = [await world.process(), await world.process()];
+      const held = await holder.locks.acquire('page', { type: type === 'read' ? 'write' : type });
+      const { timers } = runtime;
+      const leaving = new AbortController();
+      const waiting = errorOf(locks.acquire('page', { type, signal: leaving.signal }));
+      await runtime.settle();
+      expect(runtime.timers).toBeGreaterThan(timers);
+      leaving.abort();
+      await waiting;
+      await runtime.settle();
+      expect(runtime.timers).toBe(timers);
+      await held.release();
+    },
+  );
+
   it('has its next caller wait until a process that heard the release has had its turn', async () => {
     const [first, second] = [await world.process(), await world.process()];
     const { runtime } = world;
