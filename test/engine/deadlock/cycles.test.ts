@@ -69,6 +69,17 @@ describe('a cycle of waits', () => {
     expect(await waits.from(9, [0, 7])).toEqual(['0', '2', '9']);
   });
 
+  it('is found beside a crowd of others that all wait for each other', async () => {
+    const waits = new Waits();
+    const crowd = Array.from({ length: 40 }, (_, n) => 100 + n);
+    await waits.write(0, crowd);
+    for (const n of crowd) await waits.write(n, crowd);
+    for (const n of [1, 2, 3]) await waits.write(n, [n + 1]);
+    await waits.write(4, [200]);
+    await waits.write(200, [0, 1]);
+    expect(await waits.from(200, [0, 1])).toEqual(['1', '2', '3', '4', '200']);
+  });
+
   it('does not exist if another wait of the same owner waits for somebody else', async () => {
     const waits = new Waits();
     await waits.write(0, [5]);

@@ -55,6 +55,41 @@ describe('a detached lock whose transfer is in doubt', () => {
     expect(leftovers(ann)).toEqual(NOTHING);
   });
 
+  it('is released until no copy of the transfer can be executed any more, when the transfer was given up', async () => {
+    const ann = await world.process({ watchdogTimeout: ms(3_000) });
+    const { backend, locks, runtime } = ann;
+    const lease = await locks.acquire('order');
+    const began = runtime.monotonic();
+    const times = [8_000, 4_000];
+    const lost: Disturbance = async () => {
+      throw new BackendError('no answer in time', 'unavailable', 'unknown', { validUntil: times.shift() });
+    };
+    backend.disturb(lost, 'transfer');
+    backend.disturb(async () => ({ released: false, listeners: 0, at: runtime.monotonic() - began }), 'release');
+    expect(await runtime.until(errorOf(lease.detach({ for: '1h' })))).toBeInstanceOf(LockLostError);
+    expect(times).toEqual([]);
+    await runtime.advance(3_500);
+    const sent = backend.count('release');
+    await runtime.advance(1_500);
+    expect(backend.count('release')).toBeGreaterThan(sent);
+    await runtime.advance(10_000);
+    expect(leftovers(ann)).toEqual(NOTHING);
+  });
+
+  it('is released once by either owner, on a backend that executes no copies later', async () => {
+    const { backend, locks, runtime } = await world.process({ watchdogTimeout: ms(3_000) });
+    const lease = await locks.acquire('order');
+    backend.disturb(answerLost, 'transfer');
+    const owners: string[] = [];
+    backend.disturb(async (execute, request) => {
+      owners.push((request as { owner: string }).owner);
+      return execute();
+    }, 'release');
+    expect(await runtime.until(errorOf(lease.detach({ for: '1h' })))).toBeInstanceOf(LockLostError);
+    await runtime.advance(5_000);
+    expect(owners).toEqual([lease.owner, expect.any(String)]);
+  });
+
   it('can be acquired again in a process that could not adopt it', async () => {
     const { bob, ticket } = await detach();
     const { locks, runtime } = bob;

@@ -7,7 +7,7 @@ import {
 } from '../../../lib/engine/errors.js';
 import { leftovers, NOTHING, openVirtualWorld } from '../../support/lock-world.js';
 import { errorOf, latch } from '../../support/section.js';
-import { refused } from '../../support/watched/watched-backend.js';
+import { answerAfter, answerLost, refused } from '../../support/watched/watched-backend.js';
 
 /** A body that counts its runs, and ends when the test lets it end. */
 function gated(result = 'done') {
@@ -136,5 +136,51 @@ describe('the callers of a single flight', () => {
     const { locks } = await world.process();
     const call = locks.singleFlight('price', { release: 'background' } as never, async () => 1);
     await expect(call).rejects.toThrow(LockConfigurationError);
+  });
+
+  it.each([
+    ['whether the lock is free', 'acquire'],
+    ['whether they may join a run', 'inspect'],
+    ['to store the result of a run', 'release'],
+  ] as const)('are told that the backend is silent when it was asked %s', async (_, command) => {
+    const { locks, backend, runtime } = await world.process();
+    const [flight, answer] = [gated(), latch()];
+    const run = command === 'acquire' ? undefined : locks.singleFlight('price', flight.body);
+    await runtime.advance(10);
+    backend.disturb(answerAfter(answer.promise), command);
+    if (command === 'release') flight.end();
+    await runtime.advance(10);
+    const call = errorOf(locks.singleFlight('price', { waitTime: '2s' }, async () => 'own'));
+    expect(await runtime.until(call)).toBeInstanceOf(LockUnavailableError);
+    backend.heal();
+    answer.open();
+    flight.end();
+    await run;
+  });
+
+  it('ask under another owner after an answer was lost, because the former one is released', async () => {
+    const process = await world.process();
+    const { locks, backend, runtime } = process;
+    const owners: string[] = [];
+    backend.disturb(async (execute, request) => {
+      owners.push((request as { owner: string }).owner);
+      return owners.length === 1 ? answerLost(execute, request) : execute();
+    }, 'acquire');
+    expect(await runtime.until(locks.singleFlight('price', async () => 'own'))).toBe('own');
+    expect(owners.length).toBeGreaterThan(1);
+    expect(owners.slice(1)).not.toContain(owners[0]);
+    await runtime.advance(5_000);
+    expect(leftovers(process)).toEqual(NOTHING);
+  });
+
+  it('get the result of a run that the backend refuses to store, with a warning', async () => {
+    const { locks, backend, logger, runtime } = await world.process();
+    const flight = gated();
+    backend.disturb(async (execute) => ({ ...(await execute()), refusal: 'out of memory' }), 'release');
+    const calls = [1, 2].map(() => locks.singleFlight('price', flight.body));
+    await runtime.settle();
+    flight.end();
+    expect(await runtime.until(Promise.all(calls))).toEqual(['done', 'done']);
+    expect(logger.warnings).toEqual([expect.stringContaining('out of memory')]);
   });
 });

@@ -38,6 +38,17 @@ describe('callers that wait for permits', () => {
     expect(runtime.timers).toBe(0);
   });
 
+  it('have the backend pinged, so that an outage is noticed while nobody asks', async () => {
+    const { locks, backend, runtime } = await world.process();
+    const acquired = locks.getSemaphore('mail').acquire();
+    await runtime.advance(10_000);
+    expect(backend.count('ping')).toBe(3);
+    await runtime.until(locks.getSemaphore('mail').trySetPermits(1));
+    await runtime.until(acquired);
+    await runtime.advance(10_000);
+    expect(backend.count('ping')).toBe(3);
+  });
+
   it('share one request with those that came while the backend did not answer', async () => {
     const { locks, backend, runtime } = await world.process();
     const semaphore = locks.getSemaphore('mail');
@@ -120,6 +131,19 @@ describe('callers that wait for a latch', () => {
       await runtime.until(latch.countDown());
     }
     await runtime.until(opened);
+  });
+
+  it('are not asked for any more when they have left, even if the last answer was lost', async () => {
+    const { locks, backend, runtime } = await world.process();
+    const watched = backend.synchronizerRequests;
+    watched.disturb(answerLost, 'getCount');
+    const leaving = errorOf(runtime.until(locks.getCountDownLatch('done').await(2_000)));
+    expect(await leaving).toBeInstanceOf(LockUnavailableError);
+    watched.heal();
+    const before = watched.count('getCount');
+    await runtime.advance(10_000);
+    expect(watched.count('getCount')).toBe(before);
+    expect(runtime.timers).toBe(0);
   });
 });
 

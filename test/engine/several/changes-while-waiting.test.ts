@@ -85,4 +85,33 @@ describe('a caller of several locks', () => {
     await runtime.until(closed);
     await busy.release();
   });
+
+  it('that tries once asks again after one release of its process, not after the next one', async () => {
+    const { locks, backend, runtime } = await world.process();
+    const leases = await Promise.all(['x', 'y'].map((name) => locks.acquire(name)));
+    const answers = leases.map(() => latch());
+    const byOwner = new Map(leases.map(({ owner }, n) => [owner, answers[n].promise]));
+    backend.disturb(async (execute, request) => {
+      await byOwner.get((request as { owner: string }).owner);
+      return execute();
+    }, 'release');
+    const released = leases.map((lease) => lease.release());
+    // The backend names an owner that is being released, and another one at the next question.
+    const holders = leases.map(({ owner }) => owner);
+    backend.disturb(
+      async () => ({ acquired: false, index: 0, remaining: 1_000, holder: holders.shift() }),
+      'acquireAll',
+    );
+    let result: unknown = 'waiting';
+    const tried = locks.tryAcquire(['a', 'b']).then((lease) => {
+      result = lease;
+    });
+    await runtime.settle();
+    expect([result, holders]).toEqual(['waiting', [leases[1].owner]]);
+    answers[0].open();
+    await runtime.settle();
+    expect([result, holders]).toEqual([null, []]);
+    answers[1].open();
+    await Promise.all([tried, ...released]);
+  });
 });

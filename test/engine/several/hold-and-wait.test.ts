@@ -45,4 +45,47 @@ describe('a caller of several locks that was passed over', () => {
     expect(given).toEqual([]);
     expect(runtime.timers).toBe(0);
   });
+
+  /** A caller of these locks, whose waits settle as `waits` says. `got` and `given` are the times of both. */
+  const among = (runtime: VirtualRuntime, waits: Record<string, () => Promise<void>>) => {
+    const [got, given, stopped]: [[string, number][], [string, number][], string[]] = [[], [], []];
+    const all = Object.keys(waits).map((name) => {
+      const giveBack = async () => void given.push([name, runtime.monotonic()]);
+      return { name, giveBack, stopWaiting: () => void stopped.push(name) } as unknown as Wanted;
+    });
+    const waitFor = async ({ name }: Wanted) => {
+      await waits[name]();
+      got.push([name, runtime.monotonic()]);
+    };
+    const sleep = (pause: number) => new Promise<void>((resolve) => void runtime.timer(pause, resolve));
+    return { turn: new HoldAndWait(runtime, { all, longestHold: 5_000, waitFor, sleep }), got, given, stopped };
+  };
+
+  it('gives its locks back after a second, and holds none for at least another second', async () => {
+    const runtime = new VirtualRuntime();
+    let waits = 0;
+    const { turn, got, given } = among(runtime, {
+      a: async () => {},
+      b: () => new Promise((resolve) => void runtime.timer(waits++ === 0 ? 1_100 : 10, resolve)),
+    });
+    await runtime.until(turn.run());
+    expect(given[0]).toEqual(['a', 1_000]);
+    const [first, second] = got.filter(([name]) => name === 'a').map(([, at]) => at);
+    expect(first).toBe(0);
+    expect(second).toBeGreaterThanOrEqual(2_000);
+    expect(second).toBeLessThanOrEqual(2_500);
+  });
+
+  it('leaves all queues when it is refused in one of them', async () => {
+    const runtime = new VirtualRuntime();
+    const refused = new Error('refused');
+    // Free at first, and busy at the second attempt.
+    const answers = [Promise.resolve()];
+    const { turn, stopped } = among(runtime, {
+      a: () => answers.pop() ?? new Promise(() => {}),
+      b: () => new Promise((_, reject) => void runtime.timer(4_000, () => reject(refused))),
+    });
+    await expect(runtime.until(turn.run())).rejects.toThrow(refused);
+    expect(stopped).toContain('a');
+  });
 });
