@@ -4,6 +4,7 @@ import { LeaseClock } from '../../../lib/engine/lease/lease-clock.js';
 import { RenewedPermits } from '../../../lib/engine/permits/renewed-permits.js';
 import type { Synchronizer } from '../../../lib/engine/permits/synchronizer.js';
 import { VirtualRuntime } from '../../support/runtime/virtual-runtime.js';
+import { latch } from '../../support/section.js';
 
 const LEASE = 3_000;
 
@@ -15,6 +16,7 @@ describe('permits that are renewed until they are released', () => {
   let gone: Set<string>;
   let requests: (readonly string[])[];
   let empty: number;
+  let answer: Promise<void>;
   let permits: RenewedPermits;
   beforeEach(() => {
     runtime = new VirtualRuntime();
@@ -28,8 +30,10 @@ describe('permits that are renewed until they are released', () => {
       emit: (event: string, { owner }: { owner: string }) => void events.push({ event, owner }),
       logger: { warn: () => {} },
     };
+    answer = Promise.resolve();
     const renewPermits = async (_: string, ids: readonly string[]) => {
       requests.push(ids);
+      await answer;
       return ids.map((id) => !gone.has(id));
     };
     const presence = { noticed: () => {} };
@@ -82,6 +86,20 @@ describe('permits that are renewed until they are released', () => {
     await runtime.advance(10 * LEASE);
     expect(requests).toHaveLength(1);
     expect(runtime.timers).toBe(0);
+  });
+
+  it('are not asked for after their release while an earlier request was under way', async () => {
+    const late = latch();
+    answer = late.promise;
+    add(mail, 'a');
+    await runtime.advance(LEASE / 2);
+    const renewed = permits.replaceRenewal(mail, 'a', () => Promise.reject(new Error('refused'))).catch(() => {});
+    await renewed;
+    await runtime.settle();
+    permits.remove(mail, ['a']);
+    late.open();
+    await runtime.settle();
+    expect(requests).toEqual([['a']]);
   });
 
   it('tell when the last one was released, of any semaphore', () => {
