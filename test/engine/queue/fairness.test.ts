@@ -50,25 +50,26 @@ describe.each(STORES)('fairness among processes, on %s', (store) => {
     const commands = made.reduce((sum, { backend }) => sum + backend.count(), 0);
     return {
       evenness: jain(shares),
-      longestWait: Math.max(...longestWait),
+      /** As a part of the round, because on a busy machine all wait longer. */
+      longestWait: Math.max(...longestWait) / time,
       commandsPerBody: commands / shares.reduce((a, b) => a + b, 0),
     };
   };
 
   const isCheap = ({ commandsPerBody }: { commandsPerBody: number }) => commandsPerBody < 6;
   const isEven = ({ evenness, longestWait }: { evenness: number; longestWait: number }) =>
-    evenness > 0.8 && longestWait < 1_000;
+    evenness > 0.8 && longestWait < 0.5;
 
   it('gives four processes with 25 callers each about the same share', async () => {
     const { evenness, longestWait } = await fairRound(isEven, (time) => contend(4, 25, 0, time));
     expect(evenness).toBeGreaterThan(0.8);
-    expect(longestWait).toBeLessThan(1_000);
+    expect(longestWait).toBeLessThan(0.5);
   });
 
   it('gives four processes with one caller each about the same share', async () => {
     const { evenness, longestWait } = await fairRound(isEven, (time) => contend(4, 1, 2, time));
     expect(evenness).toBeGreaterThan(0.8);
-    expect(longestWait).toBeLessThan(1_000);
+    expect(longestWait).toBeLessThan(0.5);
   });
 
   it('costs a few commands a body, however many wait', async () => {
