@@ -1,4 +1,5 @@
 import { fencingToken } from '../../../../lib/backends/redis/lock-keys.js';
+import { until } from '../../../support/until.js';
 import { AHEAD, CLOCK, LATER, ScriptWorld } from './script-world.js';
 
 const MINUTE = 60_000;
@@ -16,13 +17,17 @@ describe('acquire-reentrant', () => {
 
   it('takes a single free lock by five commands', async () => {
     await world.redis.set(CLOCK, 1);
-    await world.run('acquire-reentrant', [CLOCK, 'other'], [LATER, 0, MINUTE, 0, 'c:1']);
-    await world.redis.config('RESETSTAT');
-    await world.run('acquire-reentrant', [CLOCK, 'a'], [LATER, 0, MINUTE, 0, 'c:1']);
-    const calls = (await world.redis.info('commandstats')).matchAll(/cmdstat_([a-z]+):calls=(\d+)/g);
-    const stats = Object.fromEntries([...calls].map(([, name, count]) => [name, Number(count)]));
-    expect(stats).toMatchObject({ pttl: 1, time: 1, getset: 1, hset: 1, pexpire: 1 });
-    expect(stats.set).toBeUndefined();
+    await world.run('acquire-reentrant', [CLOCK, 'first'], [LATER, 0, MINUTE, 0, 'c:1']);
+    const used = async (lock: string) => {
+      await world.redis.config('RESETSTAT');
+      await world.run('acquire-reentrant', [CLOCK, lock], [LATER, 0, MINUTE, 0, 'c:1']);
+      const calls = (await world.redis.info('commandstats')).matchAll(/cmdstat_(\w+):calls=(\d+)/g);
+      const stats = Object.fromEntries([...calls].map(([, name, count]) => [name, Number(count)]));
+      return ['pttl', 'time', 'getset', 'set', 'hset', 'pexpire'].map((name) => stats[name] ?? 0);
+    };
+    // In the first tenth of a second, the time has fewer digits, and it takes one more.
+    let locks = 0;
+    await until(async () => (await used(`lock:${locks++}`)).join() === '1,1,1,0,1,1');
   });
 
   it('gives consecutive tokens to free locks, and answers with the first alone', async () => {
