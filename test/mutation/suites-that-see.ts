@@ -57,7 +57,9 @@ export class SuitesThatSee {
   of(mutant: Mutant): string[] {
     const suites = mutant.file.endsWith('.lua') ? this.sending(mutant) : this.executing(mutant);
     const own = basename(mutant.file).replace(/(-\d)?\.\w+$/, '');
-    const folder = mutant.file.replace(/^lib/, 'test').replace(/\/[^/]*$/, '/');
+    const folder = mutant.file.endsWith('.lua')
+      ? 'test/backends/redis/scripts/'
+      : mutant.file.replace(/^lib/, 'test').replace(/\/[^/]*$/, '/');
     const cost = (suite: string) => {
       const near = basename(suite).startsWith(own) ? 0.05 : suite.startsWith(folder) ? 0.2 : 1;
       return near * (this.seconds.get(suite) as number);
