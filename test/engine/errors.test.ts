@@ -1,7 +1,7 @@
 import { LockBusyError } from '../../lib/engine/errors.js';
 
 describe('the error about a busy lock', () => {
-  it('names the client that holds it to the code, but not to those to whom the error is sent', () => {
+  it('tells the code which client holds the lock, but is serialized without it', () => {
     const client = { application: 'shop', host: 'web-1', pid: 7, method: 'Orders.place' } as never;
     const error = new LockBusyError('busy', 'order', 500, 'client:1', true, client);
     expect(error.holderClient).toBe(client);

@@ -49,7 +49,7 @@ describe('a wait of a caller that holds locks', () => {
     expect(waitIn(scope(['outer'])).gateId('client')).toBeUndefined();
   });
 
-  it('goes on until its caller is served or holds nothing any more', () => {
+  it('continues until its caller is served or no longer holds a lock', () => {
     const around = scope(['outer']);
     const wait = waitIn(around);
     expect(wait.continues).toBe(true);

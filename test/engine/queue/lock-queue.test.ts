@@ -1,7 +1,5 @@
 import type { BlockingBackend } from '../../../lib/backends/lock-backend.js';
 import { openVirtualWorld } from '../../support/lock-world.js';
-import { latch } from '../../support/section.js';
-import { answerAfter } from '../../support/watched/watched-backend.js';
 
 describe('a lock that is given back while another caller of its process waits', () => {
   const world = openVirtualWorld();
@@ -43,24 +41,5 @@ describe('a lock that is given back while another caller of its process waits', 
     locks.on('handoff', () => {});
     await pass();
     expect(emitted).toContain('handoff');
-  });
-
-  it('is refused at once to a caller of several locks that tries once', async () => {
-    const { locks, backend, runtime } = await world.process();
-    const reading = await locks.acquire('page', { type: 'read' });
-    const writing = locks.acquire('page', { type: 'write' });
-    const answer = latch();
-    backend.disturb(answerAfter(answer.promise), 'release');
-    const released = reading.release();
-    await runtime.settle();
-    let outcome: unknown = 'none yet';
-    void locks.tryAcquire(['cover', 'page'], { type: 'write' }).then((lease) => {
-      outcome = lease;
-    });
-    await runtime.settle();
-    expect(outcome).toBeNull();
-    answer.open();
-    await released;
-    await (await runtime.until(writing)).release();
   });
 });

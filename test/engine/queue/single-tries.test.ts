@@ -21,24 +21,32 @@ describe('a caller that tries once', () => {
     await Promise.all([first.release(), second?.release()]);
   });
 
-  it('is refused at once when another caller of its process already waits for a release', async () => {
-    const { locks, backend, runtime } = await world.process();
-    const held = await locks.acquire('page', { type: 'read' });
-    const writing = locks.acquire('page', { type: 'write' });
-    const answer = latch();
-    backend.disturb(answerAfter(answer.promise), 'release');
-    const released = held.release();
-    await runtime.settle();
-    let outcome: unknown = 'none yet';
-    void locks.tryAcquire('page', { type: 'write' }).then((lease) => {
-      outcome = lease;
-    });
-    await runtime.settle();
-    expect(outcome).toBeNull();
-    answer.open();
-    await released;
-    await (await runtime.until(writing)).release();
-  });
+  it.each([
+    ['one lock', ['page']],
+    ['several locks', ['cover', 'page']],
+  ])(
+    'for %s is refused at once when another caller of its process already waits for a release',
+    async (_what, names) => {
+      const { locks, backend, runtime } = await world.process();
+      const held = await locks.acquire('page', { type: 'read' });
+      const writing = locks.acquire('page', { type: 'write' });
+      const answer = latch();
+      backend.disturb(answerAfter(answer.promise), 'release');
+      const released = held.release();
+      await runtime.settle();
+      let outcome: unknown = 'none yet';
+      const trying =
+        names.length === 1 ? locks.tryAcquire(names[0], { type: 'write' }) : locks.tryAcquire(names, { type: 'write' });
+      void trying.then((lease) => {
+        outcome = lease;
+      });
+      await runtime.settle();
+      expect(outcome).toBeNull();
+      answer.open();
+      await released;
+      await (await runtime.until(writing)).release();
+    },
+  );
 
   it('knows no end of a lease that has none', async () => {
     const { locks, backend, runtime } = await world.process();

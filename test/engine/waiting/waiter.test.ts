@@ -22,6 +22,15 @@ class OneCaller extends Caller<string> {
 
 describe('a waiting caller', () => {
   const busy = new Error('busy');
+  /** Watches a caller. @returns why it has left */
+  const reasonsOf = (caller: OneCaller) => {
+    const reasons: LeaveReason[] = [];
+    caller.watch((reason) => {
+      reasons.push(reason);
+      return busy;
+    });
+    return reasons;
+  };
 
   it('is refused when its waitTime has passed since it arrived', async () => {
     const runtime = new VirtualRuntime();
@@ -51,11 +60,7 @@ describe('a waiting caller', () => {
     const runtime = new VirtualRuntime();
     const abort = new AbortController();
     const caller = new OneCaller(runtime, 1_000, abort.signal);
-    const reasons: LeaveReason[] = [];
-    caller.watch((reason) => {
-      reasons.push(reason);
-      return busy;
-    });
+    const reasons = reasonsOf(caller);
     caller.grant('lease');
     expect(runtime.timers).toBe(0);
     abort.abort();
@@ -68,11 +73,7 @@ describe('a waiting caller', () => {
     const runtime = new VirtualRuntime();
     const abort = new AbortController();
     const caller = new OneCaller(runtime, 1_000, abort.signal);
-    const reasons: LeaveReason[] = [];
-    caller.watch((reason) => {
-      reasons.push(reason);
-      return busy;
-    });
+    const reasons = reasonsOf(caller);
     abort.abort('closed');
     expect(reasons).toEqual(['abort']);
     expect(caller.outcomes).toEqual([expect.any(LockAbortedError)]);

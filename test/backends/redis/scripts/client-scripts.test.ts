@@ -1,4 +1,4 @@
-import { LATER, ScriptWorld } from './script-world.js';
+import { expectBetween, LATER, ScriptWorld } from './script-world.js';
 
 const MINUTE = 60_000;
 
@@ -13,8 +13,7 @@ describe('write-client-1 and read-client-1', () => {
     const [time, at, ...others] = (await read(100, 'at', 'one', 'three', 'two')) as [number, string];
     expect(others).toEqual(['1', null, '22']);
     expect(Number(at)).toBeGreaterThanOrEqual(before);
-    expect(time).toBeGreaterThanOrEqual(Number(at));
-    expect(time).toBeLessThanOrEqual(await world.now());
+    expectBetween(time, Number(at), await world.now());
   });
 
   it('remove a record', async () => {

@@ -1,4 +1,4 @@
-import { AHEAD, CLOCK, LATER, ScriptWorld } from './script-world.js';
+import { AHEAD, CLOCK, expectBetween, LATER, ScriptWorld } from './script-world.js';
 
 const MINUTE = 60_000;
 const KEYS = ['a', 'queue', 'timeouts', 'heartbeats'];
@@ -18,17 +18,6 @@ class FairWorld extends ScriptWorld {
   waiting(): Promise<string[]> {
     return this.redis.lrange('queue', 0, -1);
   }
-
-  async scores(key: string): Promise<Record<string, number>> {
-    const all = await this.redis.zrange(key, '0', '-1', 'WITHSCORES');
-    return Object.fromEntries(all.flatMap((owner, i) => (i % 2 === 0 ? [[owner, Number(all[i + 1])] as const] : [])));
-  }
-}
-
-/** A time of the server that a script has read between two others. */
-function between(time: number, from: number, to: number): void {
-  expect(time).toBeGreaterThanOrEqual(from);
-  expect(time).toBeLessThanOrEqual(to);
 }
 
 describe('acquire-fair', () => {
@@ -62,7 +51,7 @@ describe('acquire-fair', () => {
     await world.wait({ owner: 'c:1' }, { owner: 'c:2' });
     const [reserved, [left, head]] = (await acquire('c:2')) as [number, [number, string]];
     expect([reserved, head]).toEqual([0, 'c:1']);
-    between(left, MINUTE - 5_000, MINUTE);
+    expectBetween(left, MINUTE - 5_000, MINUTE);
     expect(await world.redis.exists('a')).toBe(0);
     expect(await world.redis.get(CLOCK)).toBe(String(AHEAD));
     expect(await acquire('c:1')).toEqual([0, AHEAD + 1]);
@@ -111,7 +100,7 @@ describe('acquire-fair', () => {
     for (const key of ['timeouts', 'heartbeats']) {
       const scores = await world.scores(key);
       expect(Object.keys(scores)).toEqual(['c:1', 'c:2']);
-      between(scores['c:1'], before + MINUTE, after + MINUTE);
+      expectBetween(scores['c:1'], before + MINUTE, after + MINUTE);
     }
     await world.expectLease('heartbeats', MINUTE);
   });
@@ -125,10 +114,10 @@ describe('acquire-fair', () => {
     const after = await world.now();
     expect(await world.waiting()).toEqual(['c:1', 'c:2']);
     const [timeouts, heartbeats] = [await world.scores('timeouts'), await world.scores('heartbeats')];
-    between(timeouts['c:1'], now + MINUTE, after + MINUTE);
+    expectBetween(timeouts['c:1'], now + MINUTE, after + MINUTE);
     expect(timeouts['c:2']).toBe(now + 3 * MINUTE);
-    between(heartbeats['c:1'], now + MINUTE, after + MINUTE);
-    between(heartbeats['c:2'], now + MINUTE, after + MINUTE);
+    expectBetween(heartbeats['c:1'], now + MINUTE, after + MINUTE);
+    expectBetween(heartbeats['c:2'], now + MINUTE, after + MINUTE);
     await world.expectLease('heartbeats', 3 * MINUTE);
   });
 
@@ -158,9 +147,9 @@ describe('acquire-fair', () => {
     );
     await acquire('c:2', MINUTE);
     const { 'c:2': timeout } = await world.scores('timeouts');
-    between(timeout, now + MINUTE + 600_000, (await world.now()) + MINUTE + 600_000);
+    expectBetween(timeout, now + MINUTE + 600_000, (await world.now()) + MINUTE + 600_000);
     const { 'c:2': alive } = await world.scores('heartbeats');
-    between(alive, now + MINUTE, (await world.now()) + MINUTE);
+    expectBetween(alive, now + MINUTE, (await world.now()) + MINUTE);
   });
 
   it('gives an owner behind a Java owner a timeout after that one', async () => {
@@ -192,7 +181,7 @@ describe('release-fair', () => {
     const keys = [...KEYS, 'b', 'queueOfB', 'timeoutsOfB', 'heartbeatsOfB'];
     const reply = (await world.run('release-fair', keys, ['PUBLISH', 'c:1', 'c:1'])) as [number, [number, number]];
     expect(reply).toEqual([-2, [-1, expect.any(Number)]]);
-    between(reply[1][1], before, await world.now());
+    expectBetween(reply[1][1], before, await world.now());
     expect(await world.redis.exists('a', 'b')).toBe(1);
   });
 });
@@ -240,7 +229,7 @@ describe('refresh-fair-waiters-4', () => {
     expect(await world.waiting()).toEqual(['c:1', 'c:2']);
     const heartbeats = await world.scores('heartbeats');
     expect(Object.keys(heartbeats).sort()).toEqual(['c:1', 'c:2']);
-    between(heartbeats['c:1'], now + 2 * MINUTE, (await world.now()) + 2 * MINUTE);
+    expectBetween(heartbeats['c:1'], now + 2 * MINUTE, (await world.now()) + 2 * MINUTE);
     expect(heartbeats['c:2']).toBe(now + MINUTE);
     await world.expectLease('heartbeats', 2 * MINUTE);
   });
@@ -256,9 +245,9 @@ describe('refresh-fair-waiters-4', () => {
     expect(await refresh('c:1', 'c:3')).toEqual([1, 1]);
     const timeouts = await world.scores('timeouts');
     const after = await world.now();
-    between(timeouts['c:1'], now + 2 * MINUTE, after + 2 * MINUTE);
+    expectBetween(timeouts['c:1'], now + 2 * MINUTE, after + 2 * MINUTE);
     expect(timeouts['c:2']).toBe(now + MINUTE);
-    between(timeouts['c:3'], now + 2 * MINUTE + 600_000, after + 2 * MINUTE + 600_000);
+    expectBetween(timeouts['c:3'], now + 2 * MINUTE + 600_000, after + 2 * MINUTE + 600_000);
   });
 
   it('tells the head again while the lock is free', async () => {

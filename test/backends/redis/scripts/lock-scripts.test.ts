@@ -1,6 +1,6 @@
 import { fencingToken } from '../../../../lib/backends/redis/lock-keys.js';
 import { until } from '../../../support/until.js';
-import { AHEAD, CLOCK, LATER, ScriptWorld } from './script-world.js';
+import { AHEAD, CLOCK, expectBetween, LATER, ScriptWorld } from './script-world.js';
 
 const MINUTE = 60_000;
 
@@ -110,14 +110,13 @@ describe('acquire-reentrant', () => {
     const args = [before - 1, 0, MINUTE, reserve, ...owners];
     const reply = (await world.run('acquire-reentrant', [CLOCK, ...locks], args)) as [string, number];
     expect(reply).toEqual(['expired', expect.any(Number)]);
-    expect(reply[1]).toBeGreaterThanOrEqual(before);
-    expect(reply[1]).toBeLessThanOrEqual(await world.now());
+    expectBetween(reply[1], before, await world.now());
     expect(await world.redis.get(CLOCK)).toBe('1');
     expect((await world.redis.keys('*')).sort()).toEqual(['mine', CLOCK]);
     expect(await world.redis.pttl('mine')).toBeLessThanOrEqual(2_000);
   });
 
-  it('says for each lock whether it was acquired, who holds it, or what failed', async () => {
+  it('reports for each lock its token, its holder or an error', async () => {
     await world.redis.set(CLOCK, AHEAD);
     await world.redis.hset('busy', 'd:1', '1');
     await world.redis.hset('mine', 'c:2', '1');
@@ -242,7 +241,7 @@ describe('acquire-all', () => {
     expect(await world.redis.get(CLOCK)).toBe(String(AHEAD + count));
   });
 
-  it('acquires nothing when one lock is busy, and says which, until when, and who holds it', async () => {
+  it('acquires nothing if a lock is busy, and reports which one, the time left and the holder', async () => {
     await world.redis.hset('c', 'd:1', '1');
     await world.redis.pexpire('c', MINUTE);
     const args = ['reentrant', 'reentrant', 'fenced'].flatMap((type) => [type, 'c:1', '1']);
@@ -291,7 +290,7 @@ describe('acquire-all-reentrant', () => {
     await world.expectLease('b', MINUTE);
   });
 
-  it('answers each of several callers, who hold all of their locks or none', async () => {
+  it('gives each of several callers all of its locks or none', async () => {
     await world.redis.set(CLOCK, AHEAD);
     await world.redis.hset('busy', 'd:1', '1');
     await world.redis.hset('mine', 'c:6', '1');
@@ -398,8 +397,7 @@ describe('release-reentrant', () => {
       unknown,
     ];
     expect(reply).toEqual([0, [-1, expect.any(Number)], [[expect.stringContaining('WRONGTYPE'), 'string']]]);
-    expect(reply[1][1]).toBeGreaterThanOrEqual(before);
-    expect(reply[1][1]).toBeLessThanOrEqual(await world.now());
+    expectBetween(reply[1][1], before, await world.now());
   });
 
   it('says how many listened to each lock where not all have as many', async () => {
@@ -439,7 +437,7 @@ describe('transfer-reentrant-2', () => {
   const transfer = (lease = MINUTE, reserve = 0) =>
     world.run('transfer-reentrant-2', [CLOCK, 'a'], [LATER, 0, lease, reserve, 'c:1', 'c:2', 'PUBLISH']);
 
-  it('gives the lock to the next owner with a token and a lease of its own', async () => {
+  it('transfers the lock to the next owner with a new token and a fresh lease', async () => {
     await world.redis.set(CLOCK, AHEAD);
     await world.redis.hset('a', 'c:1', '1');
     expect(await transfer()).toEqual([AHEAD + 1, 0]);
@@ -458,7 +456,7 @@ describe('transfer-reentrant-2', () => {
     expect(await world.redis.exists('a', CLOCK)).toBe(0);
   });
 
-  it('wakes those who wait for the end of a lease that becomes shorter', async () => {
+  it('wakes the waiters when the lease becomes shorter', async () => {
     await world.redis.hset('a', 'c:1', '1');
     await world.redis.pexpire('a', 2 * MINUTE);
     expect(await world.published(() => transfer())).toEqual(['redisson_lock__channel:{a} 0']);
@@ -596,7 +594,7 @@ describe('inspect-5', () => {
   const world = new ScriptWorld();
   const inspect = () => world.run('inspect-5', ['a', 'queue', 'timeouts', 'heartbeats', 'tokens']);
 
-  it('shows the holder, those who wait in order, and the token', async () => {
+  it('shows the holder, the waiting owners in their order, and the token', async () => {
     await world.redis.hset('a', 'c:1', '1');
     await world.redis.pexpire('a', MINUTE);
     await world.redis.set('tokens', '42');
@@ -646,8 +644,7 @@ describe('raise-token-1', () => {
     const after = await world.redis.time();
     const micros = ([seconds, fraction]: readonly number[]) => Number(seconds) * 1_000_000 + Number(fraction);
     const clock = Number(await world.redis.get(CLOCK));
-    expect(clock).toBeGreaterThanOrEqual(micros(before) + 150_000);
-    expect(clock).toBeLessThanOrEqual(micros(after) + 150_000);
+    expectBetween(clock, micros(before) + 150_000, micros(after) + 150_000);
     await world.redis.del(CLOCK);
     expect(await world.run('raise-token-1', [CLOCK], [AHEAD])).toBe(1);
     expect(await world.redis.get(CLOCK)).toBe(String(AHEAD));

@@ -1,5 +1,4 @@
-import { scripts } from '../../../../lib/backends/redis/scripts.js';
-import { LATER, ScriptWorld } from './script-world.js';
+import { expectBetween, LATER, ScriptWorld } from './script-world.js';
 
 const MINUTE = 60_000;
 /** For this long, the latest request of a session is remembered. */
@@ -18,24 +17,8 @@ class PermitWorld extends ScriptWorld {
     return now;
   }
 
-  async held(): Promise<Record<string, number>> {
-    const all = await this.redis.zrangeBuffer('held', '0', '-1', 'WITHSCORES');
-    return Object.fromEntries(
-      all.flatMap((id, i) => (i % 2 === 0 ? [[id.toString('hex'), Number(all[i + 1])] as const] : [])),
-    );
-  }
-
-  /** As a client: everybody but `user` may do everything, and `user` may not call these commands. */
-  async without(commands: readonly string[], name: keyof typeof scripts, keys: string[], args: (string | number)[]) {
-    const forbidden = commands.map((command) => `-${command}`);
-    await this.redis.call('ACL', 'SETUSER', 'limited', 'on', '>secret', '~*', '&*', '+@all', ...forbidden);
-    const client = this.server.client({ username: 'limited', password: 'secret' });
-    try {
-      return await client.eval(scripts[name].source, keys.length, ...keys, ...args);
-    } finally {
-      client.disconnect();
-      await this.redis.call('ACL', 'DELUSER', 'limited');
-    }
+  held(): Promise<Record<string, number>> {
+    return this.scores('held', 'hex');
   }
 }
 
@@ -81,7 +64,7 @@ describe('take-permits-3', () => {
     expect(await world.redis.get('latest')).toBe('2:0');
   });
 
-  it('creates a semaphore if it is told how many permits it has, and tells waiters how many are left', async () => {
+  it('creates a missing semaphore with the given permits, and tells the waiters how many are left', async () => {
     let heard = await world.published(async () => {
       expect(await take(1, [1])).toBe(-1);
     });
@@ -117,13 +100,12 @@ describe('take-permits-3', () => {
     const now = await world.now();
     const reply = (await take(1, [1], { until: now - 1 })) as [string, number];
     expect(reply).toEqual(['expired', expect.any(Number)]);
-    expect(reply[1]).toBeGreaterThanOrEqual(now);
-    expect(reply[1]).toBeLessThanOrEqual(await world.now());
+    expectBetween(reply[1], now, await world.now());
     expect(await world.redis.keys('*')).toEqual(['sem']);
     expect(await world.redis.get('sem')).toBe('5');
   });
 
-  it('fails for a number that is none', async () => {
+  it('fails if the value is not a number', async () => {
     await world.redis.set('sem', 'five');
     await expect(take(1, [1])).rejects.toThrow(/not an integer/);
   });
@@ -149,7 +131,7 @@ describe('drain-permits-2', () => {
     ['-3', 0],
     [undefined, 0],
     ['0', 0],
-  ])('takes none of %s', async (number, taken) => {
+  ])('takes nothing from %s', async (number, taken) => {
     if (number !== undefined) await world.redis.set('sem', number);
     expect(await drain(1)).toBe(taken);
     expect(await world.redis.get('sem')).toBe(number ?? null);
@@ -182,7 +164,7 @@ describe('add-permits-3', () => {
     expect(await world.redis.exists('note')).toBe(0);
   });
 
-  it('adds to a semaphore that does not exist, unless it must', async () => {
+  it('adds to a missing semaphore, unless it is told not to', async () => {
     expect(await add(1, 2, { existing: '1' })).toBe(0);
     expect(await world.redis.keys('*')).toEqual([]);
     expect(await add(2, 2)).toBe(1);
@@ -252,8 +234,7 @@ describe('take-leased-permits-4', () => {
     expect(await world.redis.get('sem')).toBe('1');
     const held = await world.held();
     expect(Object.keys(held).sort()).toEqual([ONE, TWO]);
-    expect(held[ONE]).toBeGreaterThanOrEqual(before + MINUTE);
-    expect(held[ONE]).toBeLessThanOrEqual((await world.now()) + MINUTE);
+    expectBetween(held[ONE], before + MINUTE, (await world.now()) + MINUTE);
     await world.expectLease('latest', REMEMBERED);
     expect(await world.redis.pttl('held')).toBe(-1);
   });
@@ -328,7 +309,7 @@ describe('take-leased-permits-4', () => {
     expect(await world.redis.pttl('latest')).toBeLessThanOrEqual(1_000);
   });
 
-  it('creates a semaphore if it is told how many permits it has', async () => {
+  it('creates a missing semaphore with the given permits', async () => {
     expect(await take(1, [[ONE]])).toEqual([0, -1, 1]);
     expect(await world.redis.keys('*')).toEqual([]);
     const heard = await world.published(async () => {
@@ -403,8 +384,7 @@ describe('renew-permits-1', () => {
     const held = await world.held();
     expect(Object.keys(held).sort()).toEqual([ONE, TWO, FOUR]);
     for (const id of [ONE, FOUR]) {
-      expect(held[id]).toBeGreaterThanOrEqual(now + MINUTE);
-      expect(held[id]).toBeLessThanOrEqual((await world.now()) + MINUTE);
+      expectBetween(held[id], now + MINUTE, (await world.now()) + MINUTE);
     }
     expect(held[TWO]).toBe(now - 1);
   });
@@ -523,7 +503,7 @@ describe('try-set-count-3 and get-count-1', () => {
 
   it('set a number although the note cannot be written', async () => {
     expect(
-      await world.without(
+      await world.runWithout(
         ['hset', 'hget', 'pexpire'],
         'try-set-count-3',
         ['latch', 'note', 'latest'],
@@ -533,7 +513,7 @@ describe('try-set-count-3 and get-count-1', () => {
     expect(await get()).toBe(3);
   });
 
-  it('read negative numbers, and fail for what is none', async () => {
+  it('read negative numbers, and fail if the value is not a number', async () => {
     await world.redis.set('latch', '-4');
     expect(await get()).toBe(-4);
     await world.redis.set('latch', '4.5');

@@ -1,4 +1,4 @@
-import { AHEAD, CLOCK, LATER, ScriptWorld } from './script-world.js';
+import { AHEAD, CLOCK, expectBetween, LATER, ScriptWorld } from './script-world.js';
 
 const MINUTE = 60_000;
 const READ_LEASE = (owner: string, lock = 'a') => `{${lock}}:${owner}:rwlock_timeout:1`;
@@ -27,9 +27,8 @@ class ReadWriteWorld extends ScriptWorld {
     return now;
   }
 
-  async announced(): Promise<Record<string, number>> {
-    const all = await this.redis.zrange('writers', '0', '-1', 'WITHSCORES');
-    return Object.fromEntries(all.flatMap((owner, i) => (i % 2 === 0 ? [[owner, Number(all[i + 1])] as const] : [])));
+  announced(): Promise<Record<string, number>> {
+    return this.scores('writers');
   }
 }
 
@@ -191,8 +190,7 @@ describe('acquire-write', () => {
     await acquire('c:1', { waiterTimeout: MINUTE });
     const announced = await world.announced();
     expect(Object.keys(announced)).toEqual(['c:1', 'e:2']);
-    expect(announced['c:1']).toBeGreaterThanOrEqual(now + MINUTE);
-    expect(announced['c:1']).toBeLessThanOrEqual((await world.now()) + MINUTE);
+    expectBetween(announced['c:1'], now + MINUTE, (await world.now()) + MINUTE);
     await world.expectLease('writers', 3 * MINUTE);
   });
 });
@@ -232,7 +230,7 @@ describe('release-read', () => {
     expect(Object.keys(await world.redis.hgetall('a')).sort()).toEqual(['d:1', 'e:1', 'mode']);
   });
 
-  it('wakes those who wait for the end of its lease when the lock ends earlier without it', async () => {
+  it('wakes the waiters if the lock ends earlier without this reader', async () => {
     await world.read({ 'c:1': 2 * MINUTE, 'd:1': MINUTE });
     const heard = await world.published(async () => {
       expect(await release('c:1')).toEqual([-2]);
@@ -258,8 +256,7 @@ describe('release-read', () => {
     const before = await world.now();
     const reply = (await release('c:1', 'd:9', 'e:1', 'd:1')) as [number, [number, number], unknown, number];
     expect(reply).toEqual([-2, [-1, expect.any(Number)], [-1, expect.any(Number)], 0]);
-    expect(reply[1][1]).toBeGreaterThanOrEqual(before);
-    expect(reply[1][1]).toBeLessThanOrEqual(await world.now());
+    expectBetween(reply[1][1], before, await world.now());
     expect(await world.redis.exists('a')).toBe(0);
   });
 });
@@ -356,8 +353,7 @@ describe('refresh-writers-1', () => {
     const announced = await world.announced();
     expect(Object.keys(announced).sort()).toEqual(['c:1', 'c:3', 'd:1']);
     for (const owner of ['c:1', 'c:3']) {
-      expect(announced[owner]).toBeGreaterThanOrEqual(now + MINUTE);
-      expect(announced[owner]).toBeLessThanOrEqual((await world.now()) + MINUTE);
+      expectBetween(announced[owner], now + MINUTE, (await world.now()) + MINUTE);
     }
     expect(announced['d:1']).toBe(now + 5_000);
     await world.expectLease('writers', MINUTE);

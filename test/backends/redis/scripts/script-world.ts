@@ -1,6 +1,5 @@
 import { tokenClock } from '../../../../lib/backends/redis/lock-keys.js';
-import type { ScriptName } from '../../../../lib/backends/redis/scripts.js';
-import { scripts } from '../../../../lib/backends/redis/scripts.js';
+import { type ScriptName, scripts } from '../../../../lib/backends/redis/scripts.js';
 import { RedisWorld } from '../redis-world.js';
 
 export const CLOCK = tokenClock(undefined);
@@ -23,6 +22,32 @@ export class ScriptWorld extends RedisWorld {
     const { source, sha1 } = scripts[name];
     await this.redis.script('LOAD', source);
     return this.redis.evalsha(sha1, keys.length, ...keys, ...args);
+  }
+
+  /** Runs a script as a user who may not call these commands. */
+  async runWithout(
+    commands: readonly string[],
+    name: ScriptName,
+    keys: readonly string[],
+    args: readonly Argument[],
+  ): Promise<unknown> {
+    const forbidden = commands.map((command) => `-${command}`);
+    await this.redis.call('ACL', 'SETUSER', 'limited', 'on', '>secret', '~*', '&*', '+@all', ...forbidden);
+    const client = this.server.client({ username: 'limited', password: 'secret' });
+    try {
+      return await client.eval(scripts[name].source, keys.length, ...keys, ...args);
+    } finally {
+      client.disconnect();
+      await this.redis.call('ACL', 'DELUSER', 'limited');
+    }
+  }
+
+  /** The members of a sorted set, lowest score first. */
+  async scores(key: string, encoding: 'utf8' | 'hex' = 'utf8'): Promise<Record<string, number>> {
+    const all = await this.redis.zrangeBuffer(key, '0', '-1', 'WITHSCORES');
+    return Object.fromEntries(
+      all.flatMap((member, i) => (i % 2 === 0 ? [[member.toString(encoding), Number(all[i + 1])] as const] : [])),
+    );
   }
 
   /** The server's time in ms. */
@@ -58,4 +83,10 @@ export class ScriptWorld extends RedisWorld {
     expect(left).toBeLessThanOrEqual(most);
     expect(left).toBeGreaterThan(most - 5_000);
   }
+}
+
+/** For a time that a script has read between two others. */
+export function expectBetween(time: number, from: number, to: number): void {
+  expect(time).toBeGreaterThanOrEqual(from);
+  expect(time).toBeLessThanOrEqual(to);
 }
