@@ -1,11 +1,4 @@
-import { sqlServersAreHere } from './.ci/sql-servers.mjs';
-
-// One test file for locks in SQL always runs, and one if the servers are installed. `npm run test:sql` runs all of
-// them.
-const SQL = sqlServersAreHere() ? 'pglite|lock-rows' : 'pglite';
-
-/** Contracts on servers that take long to start: `npm run test:topologies`. */
-export const TOPOLOGIES = '/(contract-(cluster|sentinel|five-servers)|links/\\w+)\\.test';
+import { leftOut } from './.ci/suites.mjs';
 
 export default {
   testEnvironment: './test/support/jest/test-environment.mjs',
@@ -13,13 +6,8 @@ export default {
   runtime: './test/support/jest/runtime.cjs',
   roots: ['<rootDir>/test'],
   testMatch: ['**/*.test.ts'],
-  // These folders have separate scripts, which replace this list.
-  testPathIgnorePatterns: [
-    '/node_modules/',
-    `<rootDir>/test/((benchmark|browser|chaos|docs|interop|package/matrix)/|package/(package|published)\\.test|cli/ending\\.test|sql/(?!${SQL}))`,
-    TOPOLOGIES,
-    '\\.long\\.test\\.ts$',
-  ],
+  // A suite replaces this list by its own paths.
+  testPathIgnorePatterns: ['/node_modules/', ...leftOut()],
   reporters: ['default', './test/support/jest/some-test-ran.mjs'],
   testSequencer: './test/support/jest/longest-first.mjs',
   // A suite spends nine tenths of its time waiting for leases to end and for servers. This many workers keep two cores

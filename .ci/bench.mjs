@@ -1,4 +1,5 @@
-// Runs npm run bench and all bench:* scripts. The first argument selects the measurement; the others go to its program.
+// npm run bench -- NAME: the measurement of that name, with the other arguments. Without a name, this library beside its
+// peers; `npm run bench -- seq` is one of these workloads.
 import { spawnSync } from 'node:child_process';
 import { readFileSync, symlinkSync } from 'node:fs';
 import { join } from 'node:path';
@@ -36,7 +37,7 @@ const measurements = {
   },
   /** The files of lib that one call passes through. */
   files(...args) {
-    node('.ci/embed.mjs');
+    node('.ci/build/embed.mjs');
     node(...TYPESCRIPT, 'test/benchmark/files-crossed.mjs', ...args);
   },
   /** How long importing the library takes. */
@@ -51,12 +52,12 @@ const measurements = {
   },
   /** What a hand-over costs as more processes wait. */
   crowd(...args) {
-    node('.ci/embed.mjs');
+    node('.ci/build/embed.mjs');
     node(...TYPESCRIPT, 'test/benchmark/crowd/crowd.ts', ...args);
   },
   /** One result for many callers on several processes: a single flight beside the same by hand. */
   flights(...args) {
-    node('.ci/embed.mjs');
+    node('.ci/build/embed.mjs');
     node(...TYPESCRIPT, 'test/benchmark/flights/flights.ts', ...args);
   },
 };
@@ -68,7 +69,7 @@ function explain(program) {
 }
 
 function build() {
-  node('.ci/build.mjs');
+  node('.ci/build/build.mjs');
 }
 
 function compile(project) {
@@ -85,9 +86,6 @@ function run(program, ...args) {
 }
 
 const [what, ...args] = process.argv.slice(2);
-const measure = Object.hasOwn(measurements, what) ? measurements[what] : undefined;
-if (measure === undefined) {
-  console.error(`There is no measurement '${what}'; there are ${Object.keys(measurements).join(', ')}`);
-  process.exit(1);
-}
-measure(...args);
+if (what !== undefined && Object.hasOwn(measurements, what)) measurements[what](...args);
+else if (what === '--help') console.log(`npm run bench -- NAME, one of ${Object.keys(measurements).join(', ')}`);
+else measurements.peers(...process.argv.slice(2));

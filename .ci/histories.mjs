@@ -1,23 +1,15 @@
-// npm run test:histories: histories of the simulation, of broken backends and of processes under faults, checked by
-// Porcupine as well as by our own checker. Needs Go; without it, the script says so and succeeds.
+// npm run suite -- histories: histories of the simulation, of broken backends and of processes under faults, checked by
+// Porcupine as well as by our own checker.
 import { spawnSync } from 'node:child_process';
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { only, root, runJest } from './jest-run.mjs';
-import { has, skip } from './needs.mjs';
-import { provideRedis } from './provide-redis.mjs';
-
-if (!has('go', 'version')) {
-  skip(
-    'SKIPPED: histories are checked by Porcupine as well, which needs Go (1.21 or',
-    'newer) on the PATH. Our own checker runs in npm run test:chaos.',
-  );
-}
+import { skip } from './servers/install.mjs';
 
 const porcupine = join(root, 'test/histories/porcupine');
 if (spawnSync('go', ['mod', 'download'], { cwd: porcupine, stdio: ['ignore', 'inherit', 'inherit'] }).status !== 0) {
-  skip('SKIPPED: the Go module of Porcupine cannot be downloaded here. Our own', 'checker runs in npm run test:chaos.');
+  skip('The Go module of Porcupine cannot be downloaded here. Our own', 'checker runs in npm run suite -- chaos.');
 }
 
 const started = Date.now();
@@ -29,9 +21,8 @@ const loader = ['--import', './test/support/jest/typescript-loader.mjs'];
 // Real processes are killed and stopped here, and leave their histories in the folder.
 const FAULTS = 'test/chaos/faults/processes';
 process.env.CHAOS_HISTORIES = folder;
-if (!provideRedis()) process.exit(1);
-if (run(process.execPath, ['.ci/embed.mjs']) !== 0) process.exit(1);
-// Whether these tests pass is checked by test:chaos.
+if (run(process.execPath, ['.ci/build/embed.mjs']) !== 0) process.exit(1);
+// Whether these tests pass is checked by the suite chaos.
 runJest('faults', ...only(FAULTS), '--silent');
 const isFine =
   run('go', ['build', '-o', program, '.'], porcupine) === 0 &&

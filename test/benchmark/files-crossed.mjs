@@ -1,6 +1,6 @@
-// npm run bench:files: the files of lib of which one call of a decorated method executes something, by V8's precise
+// npm run bench -- files: the files of lib of which one call of a decorated method executes something, by V8's precise
 // coverage. It indicates how long the path from the decorator to Redis is; it is not a target.
-//   npm run bench:files -- --list    names them
+//   npm run bench -- files --list    names them
 import 'reflect-metadata';
 import { Session } from 'node:inspector/promises';
 import { setTimeout as pause } from 'node:timers/promises';

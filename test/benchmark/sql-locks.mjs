@@ -1,6 +1,6 @@
 // Compares locks in a database with handwritten ones, with and without fencing tokens. All run in turns in one process,
 // so that a temporarily busy machine affects all of them alike. The databases write to disk as they do by default.
-//   npm run bench:sql [-- PostgreSQL | MariaDB] [--before <commit>] [--rounds <number>]
+//   npm run bench -- sql [ PostgreSQL | MariaDB] [--before <commit>] [--rounds <number>]
 // --before adds the row locks of an earlier commit (or of a folder with a build of it).
 import { existsSync } from 'node:fs';
 import { resolve } from 'node:path';

@@ -18,7 +18,7 @@ export class Viewer {
 
   static async start(): Promise<Viewer> {
     const executablePath = process.env.CHROMIUM;
-    if (!executablePath) throw new Error('CHROMIUM is not set: run npm run test:browser');
+    if (!executablePath) throw new Error('CHROMIUM is not set: run npm run suite -- browser');
     return new Viewer(await chromium.launch({ executablePath, args: ['--no-sandbox', '--disable-dev-shm-usage'] }));
   }
 

@@ -112,7 +112,7 @@ export class History {
   }
 
   /**
-   * Writes the history into the folder CHAOS_HISTORIES, if that variable is set. `npm run test:histories` lets
+   * Writes the history into the folder CHAOS_HISTORIES, if that variable is set. `npm run suite -- histories` lets
    * Porcupine check it.
    */
   keepForOthers(): void {

@@ -1,6 +1,7 @@
 import { type ChildProcessWithoutNullStreams, spawn } from 'node:child_process';
 import { fileURLToPath } from 'node:url';
 import { runCommandLine } from '../../lib/cli/run-command-line.js';
+import { guard } from '../support/process-guard.js';
 
 const path = (relative: string) => fileURLToPath(new URL(relative, import.meta.url));
 
@@ -96,8 +97,6 @@ export function startCli(
   const child = spawn(program, rest, {
     env: { ...env, NODE_OPTIONS: '', ...(url === undefined ? {} : { REDIS_URL: url }) },
   });
-  const kill = () => child.kill('SIGKILL');
-  process.once('exit', kill);
-  child.once('exit', () => process.off('exit', kill));
+  guard(child);
   return child;
 }

@@ -22,12 +22,18 @@ describe('the blocks that are not TypeScript', () => {
     expect(unknown.map(({ place, language }) => `${place}: '${language}'`)).toEqual([]);
   });
 
-  it('name only npm scripts that exist', () => {
+  it('name only npm scripts and suites that exist', async () => {
     const { scripts } = JSON.parse(readFileSync(join(ROOT, 'package.json'), 'utf8')) as { scripts: object };
+    const { SUITES: suites } = await import(`${ROOT}/.ci/suites.mjs`);
     expect(
-      of('sh', 'bash').flatMap(([place, { code }]) => unknownScripts(code, scripts).map((name) => [place, name])),
+      of('sh', 'bash').flatMap(([place, { code }]) =>
+        unknownScripts(code, scripts, suites).map((name) => [place, name]),
+      ),
     ).toEqual([]);
-    expect(unknownScripts('npm ci && npm run no-such -- --flag', scripts)).toEqual(['no-such']);
+    expect(unknownScripts('npm ci && npm run no-such -- --flag', scripts, suites)).toEqual(['no-such']);
+    expect(unknownScripts('npm run suite -- docs; npm run suite -- no-suite', scripts, suites)).toEqual([
+      'suite -- no-suite',
+    ]);
   });
 
   it('are JSON where they say so', () => {
@@ -35,10 +41,11 @@ describe('the blocks that are not TypeScript', () => {
   });
 });
 
-function unknownScripts(code: string, scripts: object): readonly string[] {
-  return [...code.matchAll(/\bnpm (?:run (?:--silent )?)([\w:-]+)/g)]
-    .map(([, name]) => name)
-    .filter((name) => !(name in scripts));
+function unknownScripts(code: string, scripts: object, suites: object): readonly string[] {
+  const named = [...code.matchAll(/\bnpm (?:run (?:--silent )?)([\w:-]+)(?: -- ([\w-]+))?/g)];
+  return named
+    .filter(([, script, suite]) => !(script in scripts) || (script === 'suite' && !(suite in suites)))
+    .map(([, script, suite]) => (script in scripts ? `${script} -- ${suite}` : script));
 }
 
 describe('the SQL', () => {

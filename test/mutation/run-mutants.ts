@@ -46,7 +46,7 @@ const RECORDED_TOGETHER = 12;
 const SCRIPTS = 'lib/backends/redis/scripts';
 /**
  * The suites that may kill a mutant: those of the engine, the backends, the handles and LockService, and the simulation
- * and the models of `npm run test:chaos`.
+ * and the models of `npm run suite -- chaos`.
  */
 const SUITES = [
   '--testPathIgnorePatterns',
@@ -58,7 +58,7 @@ const SUITES = [
   '\\.long\\.test\\.ts$',
 ];
 
-/** The part of the schedules of `npm run test:chaos` that run for each mutant. */
+/** The part of the schedules of `npm run suite -- chaos` that run for each mutant. */
 const SCHEDULES = '0.05';
 
 const JEST = ['--experimental-vm-modules', '--disable-warning=ExperimentalWarning', 'node_modules/jest/bin/jest.js'];
@@ -397,7 +397,7 @@ function checkOut(root: string): void {
 }
 
 function embed(root: string): Promise<number | null> {
-  return node(root, ['.ci/embed.mjs']);
+  return node(root, ['.ci/build/embed.mjs']);
 }
 
 async function node(root: string, args: readonly string[]): Promise<number | null> {

@@ -12,7 +12,7 @@ describe('package.json', () => {
     .map((file) => file.replace(/\.ts$/, ''));
   const others = names.filter((name) => name !== 'index');
 
-  // If this fails, `node .ci/entries.mjs` writes what is missing.
+  // If this fails, `node .ci/build/entries.mjs` writes what is missing.
   it('exports each file of lib, to import and to require', () => {
     const paths = ['.', ...others.map((name) => `./${name}`), './package.json'];
     expect(Object.keys(manifest.exports).sort()).toEqual(paths.sort());

@@ -5,7 +5,7 @@ import type { ThrowAwayApp } from './throw-away-app.js';
 const ADDRESS = "connection: 'redis://localhost:6379'";
 
 /**
- * README.md's code in a throw-away app. Each TypeScript block is a file, as in `npm run test:docs`, and a program runs
+ * README.md's code in a throw-away app. Each TypeScript block is a file, as in `npm run suite -- docs`, and a program runs
  * them.
  */
 export class ReadmeApp {

@@ -35,7 +35,7 @@ export interface ThrowAwayAppOptions {
 export async function packLibrary(folder: string): Promise<string> {
   // dist may be out of date, except under `npm test`, which has just built it.
   const dist = join(folder, 'library/dist');
-  if (process.env.JUST_BUILT === undefined) await node(ROOT, [join(ROOT, '.ci/build.mjs'), dist]);
+  if (process.env.JUST_BUILT === undefined) await node(ROOT, [join(ROOT, '.ci/build/build.mjs'), dist]);
   else for (const kind of ['esm', 'cjs']) await cp(join(ROOT, 'dist', kind), join(dist, kind), { recursive: true });
   for (const file of ['package.json', 'LICENSE', 'README.md', 'CHANGELOG.md', 'docs']) {
     await cp(join(ROOT, file), join(folder, 'library', file), { recursive: true }).catch((error) => {

@@ -1,9 +1,9 @@
 // What one hand-over of a contended lock costs as more processes wait for it: the real engine with a modelled Redis,
 // which is calibrated by crowds of lock services with a real one.
-//   npm run bench:crowd                                  six minutes; writes docs/images/crowd.svg
-//   npm run bench:crowd -- --calibrate costs.json        the real crowds alone: two and a half quiet minutes
-//   npm run bench:crowd -- --costs costs.json            the model alone, with these costs
-//   npm run bench:crowd -- --hold 50 --processes 10,100  other bodies, other crowds
+//   npm run bench -- crowd                                  six minutes; writes docs/images/crowd.svg
+//   npm run bench -- crowd --calibrate costs.json        the real crowds alone: two and a half quiet minutes
+//   npm run bench -- crowd --costs costs.json            the model alone, with these costs
+//   npm run bench -- crowd --hold 50 --processes 10,100  other bodies, other crowds
 import { readFileSync, writeFileSync } from 'node:fs';
 import { parseArgs } from 'node:util';
 import { simulateCrowd } from '../../chaos/simulation/crowd/crowd-model.js';

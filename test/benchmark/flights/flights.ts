@@ -1,6 +1,6 @@
 // 10,000 callers on 8 processes want the result of one slow function: a single flight beside the same made by hand.
-//   npm run bench:flights                       three rounds, a minute
-//   npm run bench:flights -- --callers 1000 --processes 4 --time 500 --rounds 5
+//   npm run bench -- flights                       three rounds, a minute
+//   npm run bench -- flights --callers 1000 --processes 4 --time 500 --rounds 5
 import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { createInterface } from 'node:readline';

@@ -1,5 +1,5 @@
 import { execFileSync } from 'node:child_process';
-import { mkdtempSync, rmSync, symlinkSync } from 'node:fs';
+import { existsSync, mkdtempSync, rmSync, symlinkSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 
@@ -20,7 +20,9 @@ export function buildBase(ref: string): BuiltLibrary {
     execFileSync('tar', ['-x', '-C', folder], { input: archive });
     symlinkSync(join(root, 'node_modules'), join(folder, 'node_modules'));
     const built = join(folder, 'built');
-    execFileSync(process.execPath, ['.ci/build.mjs', built], { cwd: folder, stdio: ['ignore', 'inherit', 'inherit'] });
+    // Older commits have the program one folder up.
+    const program = ['.ci/build/build.mjs', '.ci/build.mjs'].find((file) => existsSync(join(folder, file))) ?? '';
+    execFileSync(process.execPath, [program, built], { cwd: folder, stdio: ['ignore', 'inherit', 'inherit'] });
     return { folder: built, remove };
   } catch (error) {
     remove();

@@ -1,6 +1,6 @@
-// npm run bench:pairs                        this library and the fixed base commit, in turns
-// npm run bench:pairs -- --base <git ref>    this library and the one of another commit, in turns
-// npm run bench:pairs -- --base ioredis      this library by node-redis and by ioredis, in turns
+// npm run bench -- pairs                        this library and the fixed base commit, in turns
+// npm run bench -- pairs --base <git ref>    this library and the one of another commit, in turns
+// npm run bench -- pairs --base ioredis      this library by node-redis and by ioredis, in turns
 //   --pairs 10                        how many; each has its own process for either side
 //   --workloads seq,par,hot1          default: all of them, see shapes.ts
 // This library is the working tree, with changes that are not committed. The base is always a commit.
@@ -58,7 +58,7 @@ const names = flags.workloads.split(',');
 const unknown = names.filter((name) => !(name in SHAPES));
 if (!(Number(flags.pairs) > 0) || unknown.length > 0) {
   console.error(
-    `Usage: npm run bench:pairs -- [--base <git ref>|ioredis] [--pairs 10] [--workloads ${Object.keys(SHAPES)}]`,
+    `Usage: npm run bench -- pairs [--base <git ref>|ioredis] [--pairs 10] [--workloads ${Object.keys(SHAPES)}]`,
   );
   process.exit(1);
 }

@@ -5,6 +5,7 @@ import { createInterface } from 'node:readline';
 import { setTimeout as sleep } from 'node:timers/promises';
 import pg from 'pg';
 import { startTcpProxy, type TcpProxy } from '../../support/network/tcp-proxy.js';
+import { guard } from '../../support/process-guard.js';
 import { SeededRandom } from '../../support/seeded-random.js';
 import { type RedisServer, startRedis } from '../../support/servers/redis-server.js';
 import { type SqlServer, startSqlServer } from '../../support/servers/sql/sql-server.js';
@@ -201,9 +202,7 @@ class Incrementer {
   constructor(readonly spec: IncrementerSpec) {
     const args = ['--import', './test/support/jest/typescript-loader.mjs', 'test/chaos/anomalies/incrementer.ts'];
     const child = spawn(process.execPath, [...args, JSON.stringify(spec)], { stdio: ['pipe', 'pipe', 'inherit'] });
-    const end = () => child.kill('SIGKILL');
-    process.once('exit', end);
-    child.once('exit', () => process.off('exit', end));
+    guard(child);
     child.stdin.on('error', () => {});
     const lines = createInterface({ input: child.stdout });
     lines.on('line', (line) => {

@@ -4,6 +4,7 @@ import { createInterface } from 'node:readline';
 import type { Readable, Writable } from 'node:stream';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { createLockService } from '../../../lib/service/create-lock-service.js';
+import { guard } from '../../support/process-guard.js';
 import { type RedisServer, startRedis } from '../../support/servers/redis-server.js';
 import type { Question } from './careless-holder.js';
 import { type Guard, Register } from './register.js';
@@ -81,7 +82,7 @@ class Holder {
   constructor(url: string) {
     const args = ['--import', './test/support/jest/typescript-loader.mjs', 'test/chaos/anomalies/careless-holder.ts'];
     const child = spawn(process.execPath, [...args, url, String(LEASE)], { stdio: ['pipe', 'pipe', 'inherit'] });
-    process.once('exit', () => child.kill('SIGKILL'));
+    guard(child);
     this.child = child;
     this.ended = once(child, 'exit');
     this.questions = createInterface({ input: child.stdout })[Symbol.asyncIterator]();

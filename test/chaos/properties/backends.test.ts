@@ -1,6 +1,6 @@
 /**
  * Sends commands in random order to a backend and to a small model. A failure prints the shortest list of commands that
- * was found, and the seed. To run it again: PROPERTY_SEED=<seed> npm run test:chaos -- -t 'any order'.
+ * was found, and the seed. To run it again: PROPERTY_SEED=<seed> npm run suite -- chaos -t 'any order'.
  */
 import fc from 'fast-check';
 import { MemoryBackend } from '../../../lib/backends/memory/memory-backend.js';

@@ -2,7 +2,7 @@
  * Runs schedules of the simulation. Each is determined by its number, the seed. A seed that fails is printed, and can
  * be run again with
  *
- *     npm run test:chaos -- --seed 123        or: CHAOS_SEED=123 npm run test:chaos
+ *     npm run suite -- chaos --seed 123        or: CHAOS_SEED=123 npm run suite -- chaos
  *
  * which prints everything that happened in it. `--long` runs more schedules.
  */
@@ -74,5 +74,5 @@ async function replay(seed: number): Promise<void> {
 }
 
 function describe({ seed, kind, verdict }: Outcome): string {
-  return `seed ${seed} (${kind}); run it again by: npm run test:chaos -- --seed ${seed}\n${verdict.explanation}`;
+  return `seed ${seed} (${kind}); run it again by: npm run suite -- chaos --seed ${seed}\n${verdict.explanation}`;
 }

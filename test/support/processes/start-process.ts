@@ -1,5 +1,6 @@
 import { type ChildProcess, spawn } from 'node:child_process';
 import { fileURLToPath } from 'node:url';
+import { guard } from '../process-guard.js';
 
 const LOADER = fileURLToPath(new URL('../jest/typescript-loader.mjs', import.meta.url));
 
@@ -11,7 +12,7 @@ const LOADER = fileURLToPath(new URL('../jest/typescript-loader.mjs', import.met
 export async function startProcess(program: string, ...args: string[]): Promise<{ child: ChildProcess; line: string }> {
   const file = fileURLToPath(new URL(program, import.meta.url));
   const child = spawn(process.execPath, ['--import', LOADER, file, ...args], { stdio: ['ignore', 'pipe', 'inherit'] });
-  process.once('exit', () => child.kill('SIGKILL'));
+  guard(child);
   const line = await new Promise<string>((resolve, reject) => {
     let text = '';
     child.stdout.on('data', (data) => {

@@ -23,7 +23,7 @@ export interface RedisServerOptions {
 }
 
 /**
- * The program that the tests start, also as Sentinel and as cluster node. See .ci/servers.mjs. Default: redis-server
+ * The program that the tests start, also as Sentinel and as cluster node. See .ci/run-tests.mjs. Default: redis-server
  * from the PATH.
  */
 const PROGRAM = process.env.REDIS_SERVER ?? 'redis-server';

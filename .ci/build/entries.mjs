@@ -1,12 +1,12 @@
 // Each file of lib is an entry of the package: lib/sql.ts is `nestjs-redis-lock/sql`, lib/index.ts the package itself,
 // and lib/cli.ts, where there is one, its command.
-//   node .ci/entries.mjs    writes what follows from that to package.json: exports, typesVersions, bin
+//   node .ci/build/entries.mjs    writes what follows from that to package.json: exports, typesVersions, bin
 import { readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
 
 const COMMAND = 'cli';
 
-const files = readdirSync(new URL('../lib/', import.meta.url))
+const files = readdirSync(new URL('../../lib/', import.meta.url))
   .filter((file) => file.endsWith('.ts'))
   .map((file) => file.slice(0, -'.ts'.length))
   .sort();
@@ -38,7 +38,7 @@ function conditions(name) {
 }
 
 if (process.argv[1] === fileURLToPath(import.meta.url)) {
-  const target = new URL('../package.json', import.meta.url);
+  const target = new URL('../../package.json', import.meta.url);
   const before = JSON.parse(readFileSync(target, 'utf8'));
   writeFileSync(target, `${JSON.stringify({ ...before, ...packageFields() }, undefined, 2)}\n`);
 }

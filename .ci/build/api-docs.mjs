@@ -2,7 +2,7 @@
 import { spawnSync } from 'node:child_process';
 import { join } from 'node:path';
 import './embed.mjs';
-import { root } from './jest-run.mjs';
+import { root } from '../jest-run.mjs';
 
 function run(program, ...args) {
   const { status, error } = spawnSync(program, args, {

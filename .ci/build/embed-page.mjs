@@ -11,7 +11,7 @@ const TYPES = {
   '.svg': 'image/svg+xml',
 };
 
-const folder = new URL('../lib/dashboard/page/', import.meta.url);
+const folder = new URL('../../lib/dashboard/page/', import.meta.url);
 
 const files = readdirSync(folder)
   .sort()
@@ -23,7 +23,7 @@ const files = readdirSync(folder)
     return `  ${JSON.stringify(name)}: { type: ${JSON.stringify(type)}, etag: ${JSON.stringify(etag)}, text: \`${text.replace(/[`\\]|\$\{/g, '\\$&')}\` },\n`;
   });
 
-const text = `// Generated from page/* by .ci/embed-page.mjs. Do not edit.
+const text = `// Generated from page/* by .ci/build/embed-page.mjs. Do not edit.
 export const PAGE_FILES: Readonly<Record<string, { readonly type: string; readonly etag: string; readonly text: string }>> = {
 ${files.join('')}};
 `;

@@ -7,7 +7,7 @@
 import { existsSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { basename } from 'node:path';
 
-const folder = new URL('../lib/backends/redis/scripts/', import.meta.url);
+const folder = new URL('../../lib/backends/redis/scripts/', import.meta.url);
 const INCLUDE = /^-- @include (\S+)\n/gm;
 /** The folder whose scripts use keys that are not in KEYS: the leases of other readers. */
 const READ_LEASE = 'read-write/read-lease';
@@ -115,7 +115,7 @@ for (const path of paths.filter((path) => !isInclude(path))) {
 const constants = [...includes].map(([name, { text }]) => `const ${constantOf(name)} = ${literal(text)};\n`);
 const entries = [...scripts].map(([name, expression]) => `  ${JSON.stringify(name)}: ${expression},\n`);
 const names = [...scripts.keys()].map((name) => JSON.stringify(name)).join(' | ');
-const text = `// Generated from scripts/**/*.lua by .ci/embed-lua.mjs. Do not edit.
+const text = `// Generated from scripts/**/*.lua by .ci/build/embed-lua.mjs. Do not edit.
 ${constants.join('')}
 export const SCRIPT_SOURCES: Readonly<Record<${names}, string>> = {
 ${entries.join('')}};

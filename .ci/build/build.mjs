@@ -1,5 +1,5 @@
 // Builds the library, then the sample app.
-//   node .ci/build.mjs [folder]    default: dist
+//   node .ci/build/build.mjs [folder]    default: dist
 import { execFile } from 'node:child_process';
 import { existsSync, rmSync } from 'node:fs';
 import { join, resolve } from 'node:path';
@@ -8,7 +8,7 @@ import { promisify } from 'node:util';
 import { bundleLibrary } from './bundle-library.mjs';
 import './embed.mjs';
 
-const root = fileURLToPath(new URL('..', import.meta.url));
+const root = fileURLToPath(new URL('../..', import.meta.url));
 const target = resolve(process.argv[2] ?? join(root, 'dist'));
 
 async function tsc(...options) {

@@ -1,0 +1,78 @@
+// What is tested, and by which command: npm test runs everything that no suite below has for itself. jest.config.mjs,
+// .ci/run-tests.mjs and .ci/jest.mjs read this table.
+import { sqlServersAreHere } from './servers/install.mjs';
+
+/** @typedef {object} Suite
+ * @property {string} about what it tests, in a line
+ * @property {string} takes how long that takes on two cores, and what it needs
+ * @property {string} [tests] the paths of its tests, a regular expression; npm test leaves them out
+ * @property {string} [alsoInNpmTest] what follows `tests` in the paths of those that npm test runs all the same
+ */
+
+/** @type {Record<string, Suite>} */
+export const SUITES = {
+  long: {
+    about: 'what takes long by nature: the demo with two processes, memory over thousands of calls',
+    takes: '1 min',
+    tests: 'test/.*\\.long\\.test\\.ts$',
+  },
+  topologies: {
+    about: 'the contract of backends on a cluster, on Sentinel and on a quorum; the contract of Redis clients',
+    takes: '2 min',
+    tests: 'test/.*/(contract-(cluster|sentinel|five-servers)|links/\\w+)\\.test',
+  },
+  package: {
+    about: 'the packed library in applications like those of users; how the command line ends',
+    takes: '3 to 5 min, and the npm registry',
+    tests: 'test/(package/(matrix/|(package|published)\\.test)|cli/ending)',
+  },
+  docs: {
+    about: 'the code in README.md and docs/, links, options, messages',
+    takes: '25 s',
+    tests: 'test/docs/',
+  },
+  browser: {
+    about: "the dashboard's page in a real Chromium",
+    takes: '75 s, and Chromium',
+    tests: 'test/browser/',
+  },
+  chaos: {
+    about: 'faults in a simulation, against a model, and with real servers',
+    takes: '5 min',
+    tests: 'test/chaos/',
+  },
+  interop: {
+    about: 'locks shared with the real Redisson',
+    takes: '15 s, a JDK and Maven',
+    tests: 'test/interop/',
+  },
+  sql: {
+    about: 'row locks and advisory locks on PostgreSQL and MariaDB',
+    takes: '75 s, and both servers',
+    tests: 'test/sql/',
+    alsoInNpmTest: sqlServersAreHere() ? 'pglite|lock-rows' : 'pglite',
+  },
+  spec: {
+    about: 'TLA+ specifications, and traces of the simulation checked against them',
+    takes: '3 min, a JDK and Maven',
+  },
+  histories: {
+    about: 'histories of locks, judged by a second checker',
+    takes: '1 min, and Go',
+  },
+  servers: {
+    about: 'the Redis backend on Valkey 9, Redis 6.2, and the redis-server of the PATH',
+    takes: '50 s for each server, and Python',
+  },
+  mutation: {
+    about: 'whether tests notice mistakes; see test/mutation/README.md',
+    takes: 'hours',
+  },
+};
+
+/** The paths of the tests of suites, which npm test leaves out. */
+export function leftOut() {
+  return Object.values(SUITES)
+    .filter(({ tests }) => tests !== undefined)
+    .map(({ tests, alsoInNpmTest }) => `<rootDir>/${tests}${alsoInNpmTest ? `(?!${alsoInNpmTest})` : ''}`);
+}
