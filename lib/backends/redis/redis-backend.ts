@@ -106,9 +106,10 @@ export class RedisBackend implements LockBackend {
     this.description = connection.description;
     const highestToken = new HighestToken();
     const single = new SingleCalls(connection, runtime, commandTimeout);
-    const publishMode = new PublishMode(single, options.shardedPubSub, connection.isCluster, onError);
+    const notes = new SingleCalls(connection, runtime, commandTimeout, 'notes');
+    const publishMode = new PublishMode(notes, options.shardedPubSub, connection.isCluster, onError);
     this.channels = new ReleaseChannels(connection, publishMode, context);
-    this.scripts = { connection, highestToken, publishMode, single, replicaCheck: undefined };
+    this.scripts = { connection, highestToken, publishMode, single, notes, replicaCheck: undefined };
     this.synchronizers = new RedisSynchronizers(this.scripts, this.channels);
     this.waits = new RedisWaits(this.scripts);
     this.directory = new RedisDirectory(this.scripts, new NodeCommands(connection, runtime, commandTimeout));
@@ -217,6 +218,7 @@ export class RedisBackend implements LockBackend {
       for (const batch of Object.values(batches)) batch.close();
     }
     this.scripts.single.close();
+    this.scripts.notes.close();
     this.largeResults?.single.close();
     this.channels.close();
     await Promise.all([this.acquisitions.close(), this.largeResults?.connection.close(), this.connection.close()]);

@@ -1,5 +1,5 @@
 import { slotOf } from '../../../lib/backends/redis/hash-slot.js';
-import { LockUnavailableError } from '../../../lib/engine/errors.js';
+import { LockBusyError, LockUnavailableError } from '../../../lib/engine/errors.js';
 import { createLockService } from '../../../lib/service/create-lock-service.js';
 import type { LockService } from '../../../lib/service/lock-service.js';
 import type { RedisLockOptions } from '../../../lib/service/redis-lock-options.js';
@@ -152,6 +152,37 @@ describe('while Redis is away', () => {
       ),
     ]);
   });
+});
+
+describe('a Redis that accepts no writes, but knows who holds a lock', () => {
+  let redis: RedisServer;
+
+  beforeAll(async () => {
+    redis = await startRedis();
+  });
+  afterAll(() => redis.stop());
+
+  // What a caller writes while it waits: the record of its client, the journal of waits, and a ticket.
+  it.each(['reentrant', 'write'] as const)(
+    'says busy of a held %s lock, although it refuses what waiting callers write about themselves',
+    async (type) => {
+      const [locks, other] = [open({ connection: redis.url }), open({ connection: redis.url })];
+      const holder = await other.acquire(type, { type });
+      await locks.withLock('mine', async () => {
+        const waiting = [
+          errorOf(locks.acquire(type, { type, waitTime: '3s' })),
+          errorOf(locks.acquire(type, { type, waitTime: '2500ms' })),
+        ];
+        await until(() => locks.engine.waiting(type) === 2);
+        await redis.client().config('SET', 'maxmemory', '1');
+        for (const error of await Promise.all(waiting)) expect(error).toBeInstanceOf(LockBusyError);
+        expect(await locks.tryAcquire(type, { type })).toBeNull();
+      });
+      expect(lines.filter((line) => line.includes('does not answer'))).toEqual([]);
+      await redis.client().config('SET', 'maxmemory', '0');
+      await holder.release();
+    },
+  );
 });
 
 describe('the log', () => {

@@ -22,6 +22,8 @@ export interface ScriptContext {
   readonly highestToken: HighestToken;
   readonly publishMode: PublishMode;
   readonly single: SingleCalls;
+  /** For what clients write about themselves and for each other: see {@link Subject}. */
+  readonly notes: SingleCalls;
   /** Undefined when acquisitions count without being confirmed by replicas. */
   readonly replicaCheck: ReplicaConfirmation | undefined;
 }

@@ -15,6 +15,13 @@ export interface SingleReply {
 type Limit = 'in time' | 'any time';
 
 /**
+ * What calls say about their node. `locks`: they ask for a lock, or for what belongs to it, so a refusal means that the
+ * node does not grant locks. `notes`: they concern what clients write about themselves and for each other. A refusal,
+ * for example by a Redis that is full, says nothing about locks. Only silence does.
+ */
+export type Subject = 'locks' | 'notes';
+
+/**
  * Script calls that are too rare to be sent in batches. Like batches, they are sent at the end of the tick and answered
  * within the command timeout. The time is counted from the end of the tick, so that a long tick shortens neither the
  * caller's wait nor the script's deadline.
@@ -27,6 +34,7 @@ export class SingleCalls {
     private readonly connection: RedisConnection,
     private readonly runtime: Runtime,
     private readonly commandTimeout: number,
+    private readonly subject: Subject = 'locks',
   ) {}
 
   async call(script: Script, keys: readonly string[], args: readonly string[]): Promise<unknown> {
@@ -53,10 +61,11 @@ export class SingleCalls {
   }
 
   private send(script: Script, keys: readonly string[], args: readonly string[], limit: Limit): Promise<SingleReply> {
-    const { connection, runtime, commandTimeout, pending } = this;
+    const { connection, runtime, commandTimeout, pending, subject } = this;
     return new Promise((resolve, reject) => {
       if (this.closed) return reject(closedError(connection));
-      const call = new SingleCall(script, keys, args, limit, connection, resolve, reject, () => pending.delete(call));
+      const end = () => pending.delete(call);
+      const call = new SingleCall(script, keys, args, limit, subject, connection, resolve, reject, end);
       pending.add(call);
       runtime.detached(() => process.nextTick(() => call.send(runtime, commandTimeout)));
     });
@@ -77,6 +86,7 @@ class SingleCall implements ScriptRequest {
     readonly keys: readonly string[],
     readonly args: readonly string[],
     private readonly limit: Limit,
+    private readonly subject: Subject,
     private readonly connection: RedisConnection,
     private readonly resolve: (reply: SingleReply) => void,
     private readonly reject: (error: BackendError) => void,
@@ -92,14 +102,14 @@ class SingleCall implements ScriptRequest {
   }
 
   done(reply: unknown): void {
-    if (!this.givenUp) this.node.answered(this.deadline !== undefined);
+    if (!this.givenUp) this.node.answered(this.subject === 'locks' && this.deadline !== undefined);
     this.end();
     this.resolve({ reply, call: this.call });
   }
 
   fail(error: unknown): void {
     const failure = callError(error, this.call, this.connection.description, this.keys);
-    if (!this.givenUp) noteFailure(this.node, failure, this.call.isAnswer(error));
+    if (!this.givenUp) this.noteFailure(failure, this.call.isAnswer(error));
     this.end();
     this.reject(failure);
   }
@@ -114,6 +124,11 @@ class SingleCall implements ScriptRequest {
     connection.giveUp(call);
     this.fail(timeoutError(connection, commandTimeout, call.written ? 'unknown' : 'refused', call.validUntil));
     this.givenUp = true;
+  }
+
+  private noteFailure(failure: BackendError, refused: boolean): void {
+    if (refused && this.subject === 'notes') this.node.answered(false);
+    else noteFailure(this.node, failure, refused);
   }
 
   private get node(): NodeHealth {

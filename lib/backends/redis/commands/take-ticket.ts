@@ -6,7 +6,7 @@ import { scripts } from '../scripts.js';
 
 /** Numbers the owners that were woken and found the lock held by the same `holder`: 1, 2, … */
 export async function takeTicket(key: string, holder: string, context: ScriptContext): Promise<number> {
-  const { single, connection } = context;
-  const reply = await single.call(scripts['take-ticket-1'], [lastTicket(key)], [holder, String(TICKET_LIFETIME)]);
+  const { notes, connection } = context;
+  const reply = await notes.call(scripts['take-ticket-1'], [lastTicket(key)], [holder, String(TICKET_LIFETIME)]);
   return integerOf(reply, connection.description);
 }

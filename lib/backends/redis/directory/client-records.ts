@@ -28,29 +28,29 @@ const MOST_CLIENTS = 10_000;
  * Writes the record of a client, and adds the client to the list of clients. On a cluster, these are on different
  * nodes.
  */
-export async function writeClient(record: ClientRecord, lifetime: number, { single }: ScriptContext): Promise<void> {
+export async function writeClient(record: ClientRecord, lifetime: number, { notes }: ScriptContext): Promise<void> {
   const { clientId } = record;
   const { holds, waits, clientId: _, ...fields } = record;
   const texts = { ...fields, holds: JSON.stringify(holds), waits: JSON.stringify(waits) };
   const pairs = Object.entries(texts).flatMap(([field, value]) => [field, String(value)]);
   await Promise.all([
-    single.call(scripts['write-client-1'], [clientRecord(clientId)], [String(lifetime), ...pairs]),
-    single.call(scripts['index-client-1'], [clientList], [clientId, String(lifetime)]),
+    notes.call(scripts['write-client-1'], [clientRecord(clientId)], [String(lifetime), ...pairs]),
+    notes.call(scripts['index-client-1'], [clientList], [clientId, String(lifetime)]),
   ]);
 }
 
-export async function readClients({ single, connection }: ScriptContext): Promise<readonly string[]> {
-  const clients = await single.call(scripts['list-clients-1'], [clientList], []);
+export async function readClients({ notes, connection }: ScriptContext): Promise<readonly string[]> {
+  const clients = await notes.call(scripts['list-clients-1'], [clientList], []);
   return arrayOf(clients, connection.description).filter(isClientId).slice(-MOST_CLIENTS);
 }
 
 /** @returns undefined if there is no record, or one that no version of this library writes */
 export async function readClient(
   clientId: string,
-  { single, connection }: ScriptContext,
+  { notes, connection }: ScriptContext,
 ): Promise<ClientRecord | undefined> {
   if (!isClientId(clientId)) return undefined;
-  const reply = await single.call(scripts['read-client-1'], [clientRecord(clientId)], [LONGEST_VALUE, ...FIELDS]);
+  const reply = await notes.call(scripts['read-client-1'], [clientRecord(clientId)], [LONGEST_VALUE, ...FIELDS]);
   const [now, ...values] = arrayOf(reply, connection.description);
   const texts = new Map<string, string>(
     FIELDS.flatMap((field, n) => (typeof values[n] === 'string' ? [[field, values[n]]] : [])),
