@@ -1,5 +1,6 @@
 import 'reflect-metadata';
 import { LockConfigurationError } from '../../engine/errors.js';
+import { keepClassName } from '../key-template/class-name.js';
 import { declareLockService } from '../lock-service-property.js';
 import type { Anything, Method } from './distributed-lock.options.js';
 
@@ -26,6 +27,7 @@ export function decorateMethod(
     const original = methodOf(target, descriptor, where, decorator);
     const { wrapper, serviceName } = replace(target, propertyKey, original, where);
     declareLockService(target, serviceName);
+    keepClassName(target.constructor);
     descriptor.value = mirrorFunction(original, wrapper);
   };
 }

@@ -17,7 +17,8 @@ export type Method = (...args: Anything[]) => Anything;
  *   In values that are filled in, `%`, `:`, `{`, `}` and control characters are percent-encoded. A placeholder of
  *   another notation (`#{…}`, `${…}`, `{{…}}`, `#orderId`, `$id`, `/:id`, `{0}`, `%s`) is an error when the class is
  *   defined, because all calls would share one lock. A key function can return such text. `#<class>` changes when a
- *   minifier renames classes, so replicas of different builds would use different locks;
+ *   minifier renames classes, so replicas of different builds would use different locks. In a class from `mixin()` of
+ *   NestJS, whose name is random, it is the name in the source, or that of the class that it extends;
  * - a function of the method's arguments that returns one name, or several;
  * - a list of templates.
  *

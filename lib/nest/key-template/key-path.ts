@@ -1,3 +1,4 @@
+import { classNameOf } from './class-name.js';
 import type { Expression, Step } from './key-template-parser.js';
 
 /** One call of a method, from which a key is made. */
@@ -41,7 +42,7 @@ export function followAll(expression: Expression, invocation: Invocation): reado
 function rootOf({ root }: Expression, { args, instance, method }: Invocation): unknown {
   if (root === 'args') return args;
   if (root === 'this') return instance;
-  return root === 'class' ? instance.constructor.name : method;
+  return root === 'class' ? classNameOf(instance) : method;
 }
 
 function take(value: unknown, step: Step, path: string): Found {
