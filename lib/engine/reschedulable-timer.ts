@@ -3,8 +3,8 @@ import type { Runtime, Timer } from '../backends/runtime.js';
 /** A single timer that can be brought forward. */
 export class ReschedulableTimer {
   private timer: Timer | undefined;
-  /** When the timer fires, on the monotonic clock. */
-  private at = 0;
+  /** When the timer fires, or was due to fire last, on the monotonic clock. */
+  at = 0;
 
   constructor(
     private readonly runtime: Runtime,

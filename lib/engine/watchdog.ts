@@ -2,7 +2,7 @@ import type { Runtime, Timer } from '../backends/runtime.js';
 import { listOf } from './collections/list-of.js';
 import { ClockJumps } from './lease/clock-jumps.js';
 import { type LeaseClock, type Moment, validity } from './lease/lease-clock.js';
-import type { LossReason } from './loss-reasons.js';
+import type { Loss, LossReason } from './loss-reasons.js';
 import { ReschedulableTimer } from './reschedulable-timer.js';
 
 /** How often the clocks are compared and `onHeartbeat` is called while anything is held, in milliseconds. */
@@ -17,6 +17,8 @@ const RENEWALS_PER_TURN = 512;
  */
 const SHORTEST_PAUSE = 20;
 const LONGEST_PAUSE = 1_000;
+/** How long nothing is said about further blocks of the event loop after a warning, in milliseconds. */
+const QUIET = 60_000;
 
 const NO_EXTENSIONS: readonly number[] = [];
 const NOTHING: readonly never[] = [];
@@ -68,8 +70,15 @@ export interface Renewer<Thing> {
   renewed(thing: Thing): void;
   /** A renewal failed and will be retried; the lease lasts for another `remainingTime` milliseconds. */
   failed(thing: Thing, remainingTime: number, error: Error): void;
-  /** @param error the failure of the last renewal, if that is the reason */
-  lost(thing: Thing, reason: LossReason, error?: Error): void;
+  lost(thing: Thing, loss: Loss): void;
+  /** The event loop was blocked for more than a third of a lease. Called once a minute at most. */
+  blocked(blockedFor: number, leaseTime: number): void;
+}
+
+/** A time during which the event loop was blocked, on the monotonic clock. */
+interface Block {
+  readonly from: number;
+  readonly until: number;
 }
 
 /**
@@ -111,6 +120,9 @@ export class Watchdog<Thing extends Renewable<Thing>> {
   private retryAt = Number.POSITIVE_INFINITY;
   /** The last failure. */
   private failure: Error | undefined;
+  /** The last time that the heartbeat was late by more than a third of the lease. */
+  private block: Block = { from: 0, until: 0 };
+  private quietUntil = Number.NEGATIVE_INFINITY;
   private closed = false;
 
   /**
@@ -124,7 +136,7 @@ export class Watchdog<Thing extends Renewable<Thing>> {
     readonly leaseTime: number,
     private readonly onHeartbeat: () => void,
   ) {
-    this.heartbeat = new ReschedulableTimer(runtime, () => this.round());
+    this.heartbeat = new ReschedulableTimer(runtime, () => this.beat());
     this.jumps = new ClockJumps(clock);
   }
 
@@ -151,8 +163,30 @@ export class Watchdog<Thing extends Renewable<Thing>> {
   judge(thing: Thing): 'held' | 'lost' | 'unsure' {
     if (thing.lost !== undefined) return 'lost';
     if (this.left(thing) > 0) return this.clock.diverged(thing.confirmed) ? 'unsure' : 'held';
-    this.declareLost(thing, 'checked-too-late');
+    this.declareLost(thing, 'too-late');
     return 'lost';
+  }
+
+  /**
+   * Why a thing was lost. Past its deadline by this process's clock, that comes before what the backend says: it no
+   * longer exists *because* it was not renewed.
+   */
+  explain(thing: Thing, noticed: LossReason, error?: Error): Loss {
+    const now = this.clock.now();
+    this.noticeBlock(now);
+    if (this.left(thing, now) > 0) return { reason: noticed, error };
+    const { from, until } = this.block;
+    const blockedFor = until > thing.confirmed.monotonic ? until - from : undefined;
+    if (thing.fixed) return { reason: noticed === 'ended-unnoticed' ? noticed : 'ended', blockedFor };
+    const deadline = thing.confirmed.monotonic + validity(thing.validFor);
+    if (blockedFor !== undefined && until >= deadline) return { reason: 'blocked', blockedFor };
+    const reason = noticed === 'unanswered' || noticed === 'failed' ? noticed : 'too-late';
+    return { reason, error, blockedFor };
+  }
+
+  /** Notices that the heartbeat should have come long ago, even if its timer has not fired yet. */
+  noticeBlock({ monotonic }: Moment): void {
+    if (this.heartbeat.isScheduled && monotonic - this.heartbeat.at > this.leaseTime / 3) this.wasBlocked(monotonic);
   }
 
   /**
@@ -205,6 +239,20 @@ export class Watchdog<Thing extends Renewable<Thing>> {
   }
 
   // ── Heartbeat ──────────────────────────────────────────────────────────────────────────────────────────────────────
+
+  private beat(): void {
+    const now = this.runtime.monotonic();
+    if (now - this.heartbeat.at > this.leaseTime / 3 && !this.isEmpty) this.wasBlocked(now);
+    this.round();
+  }
+
+  private wasBlocked(until: number): void {
+    const from = this.heartbeat.at;
+    this.block = { from, until };
+    if (until < this.quietUntil) return;
+    this.quietUntil = until + QUIET;
+    this.renewer.blocked(until - from, this.leaseTime);
+  }
 
   private round(): void {
     if (this.closed) return;
@@ -447,7 +495,7 @@ export class Watchdog<Thing extends Renewable<Thing>> {
 
   private declareLost(thing: Thing, reason: LossReason, error?: Error): void {
     this.drop(thing);
-    this.renewer.lost(thing, reason, error);
+    this.renewer.lost(thing, this.explain(thing, reason, error));
   }
 }
 

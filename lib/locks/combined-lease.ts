@@ -55,6 +55,7 @@ export class CombinedLease implements Lease {
   }
 
   get signal(): AbortSignal {
+    for (const { signal } of this.members) if (signal.aborted) this.memberEnded(signal.reason);
     return this.controller.signal;
   }
 

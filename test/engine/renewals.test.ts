@@ -1,6 +1,6 @@
 import type { Timer } from '../../lib/backends/runtime.js';
 import { LeaseClock, type Moment, validity } from '../../lib/engine/lease/lease-clock.js';
-import type { LossReason } from '../../lib/engine/loss-reasons.js';
+import type { Loss, LossReason } from '../../lib/engine/loss-reasons.js';
 import { type Renewable, RenewalList, type Renewer, Watchdog } from '../../lib/engine/watchdog.js';
 import { VirtualRuntime } from '../support/runtime/virtual-runtime.js';
 
@@ -49,7 +49,7 @@ class Thing implements Renewable<Thing> {
 }
 
 /** A lost thing, why and when, and the failure that led to it. */
-interface Loss {
+interface SeenLoss {
   readonly name: string;
   readonly reason: LossReason;
   readonly at: number;
@@ -63,7 +63,7 @@ class Kennel implements Renewer<Thing> {
   readonly watchdog: Watchdog<Thing>;
   /** When each thing was renewed. */
   readonly renewals: { readonly name: string; readonly at: number }[] = [];
-  readonly losses: Loss[] = [];
+  readonly losses: SeenLoss[] = [];
   answer: () => Promise<boolean> = async () => true;
   left = -1;
 
@@ -100,7 +100,9 @@ class Kennel implements Renewer<Thing> {
 
   failed(): void {}
 
-  lost(thing: Thing, reason: LossReason, error?: Error): void {
+  blocked(): void {}
+
+  lost(thing: Thing, { reason, error }: Loss): void {
     thing.lost = new Error(reason);
     this.losses.push({ name: thing.name, reason, at: this.runtime.monotonic(), error });
   }

@@ -148,7 +148,8 @@ class TicketTransfer {
       const reply = await context.backend.transfer({ key, type, from, to, leaseTime, reserve: 0 });
       const state = attempt.answered(reply);
       this.noteLateCopies(attempt);
-      if (reply === undefined) return permanent('it no longer existed');
+      if (reply === undefined)
+        return permanent(this.timeLeft > 0 ? 'it no longer existed' : 'its lease ended before the backend answered');
       if (state === 'granted') return reply;
       return attempt.error ?? permanent('it was force-released');
     } catch (error) {

@@ -32,7 +32,8 @@ export interface MultiLease {
 
   /**
    * Aborts with LockLostError as soon as the lease is lost, or with LockAbortedError when shutdown stops waiting for
-   * it.
+   * it. Reading this property checks the clock, so `lease.signal.aborted` is right even if the event loop has been
+   * blocked until now. A signal that was read before cannot be aborted until the event loop continues.
    */
   readonly signal: AbortSignal;
 

@@ -76,6 +76,8 @@ export class LockLease implements ScopedLease, LockShare, ReleaseListener {
   }
 
   get signal(): AbortSignal {
+    // After a blocked event loop, the caller may ask before any timer has fired.
+    if (this.live && this.left() <= 0 && this.controller?.signal.aborted !== true) this.judge();
     if (this.controller === undefined) {
       this.controller = new AbortController();
       if (this.loss !== undefined) this.controller.abort(this.loss);
@@ -244,19 +246,30 @@ export class LockLease implements ScopedLease, LockShare, ReleaseListener {
   private end(mode: ReleaseMode): Promise<void> | undefined {
     const { clock, events } = this.context;
     const now = clock.now();
-    const overdue = this.loss === undefined && this.left(now) <= 0;
+    this.context.watchdog.noticeBlock(now);
+    if (this.loss === undefined && this.left(now) <= 0) {
+      this.loss = this.judge();
+      this.controller?.abort(this.loss);
+    }
     const isFreed = (lock: HeldLock) => lock.shares.length === 1 && !isKept(lock, now);
     const freed = events.timed ? this.locks.filter(isFreed) : NONE;
     const dropped = mode === 'confirmed' ? dropShares(this.context, this.locks, this, now) : this.dropInBackground(now);
     if (typeof dropped === 'object')
-      return dropped.then((outcome) => this.ended(outcome, overdue, freed, outcome !== 'unreachable'));
+      return dropped.then((outcome) => this.ended(outcome, freed, outcome !== 'unreachable'));
     // The locks were handed off in this process, are still shared, or nobody waits, so no promise is needed.
     try {
-      this.ended(dropped ?? 'released', overdue, freed, dropped !== undefined);
+      this.ended(dropped ?? 'released', freed, dropped !== undefined);
       return undefined;
     } catch (error) {
       return Promise.reject(error);
     }
+  }
+
+  /** Past its deadline by this process's clocks, a lock is lost, whatever the backend would say. @returns the loss */
+  private judge(): LockLostError | undefined {
+    const { watchdog } = this.context;
+    for (const lock of this.locks) watchdog.judge(lock);
+    return this.locks.find(({ lost }) => lost !== undefined)?.lost;
   }
 
   /** Gives back all shares without waiting. Undefined: some releases have not been answered yet. */
@@ -280,16 +293,14 @@ export class LockLease implements ScopedLease, LockShare, ReleaseListener {
     if (this.loss !== undefined) return;
     if (outcome === 'unreachable') return this.warnOfLapse();
     if (outcome !== 'gone') return;
-    const error = lostOnReleaseError(this.name, outcome);
-    this.noteLoss(error);
-    this.context.events.logger.warn(error.message);
+    this.context.events.logger.warn(this.foundGone().message);
   }
 
-  private ended(outcome: ReleaseOutcome, overdue: boolean, freed: readonly HeldLock[], confirmed: boolean): void {
+  private ended(outcome: ReleaseOutcome, freed: readonly HeldLock[], confirmed: boolean): void {
     this.leaveGates();
-    const isLost = this.loss !== undefined || overdue || outcome === 'gone';
+    const isLost = this.loss !== undefined || outcome === 'gone';
     this.onEnd(this, isLost);
-    if (isLost) return this.reportLoss(outcome);
+    if (isLost) return this.reportLoss();
     if (outcome === 'unreachable') this.warnOfLapse();
     if (freed.length > 0) announceReleased(this.context, this, freed, confirmed);
   }
@@ -300,11 +311,18 @@ export class LockLease implements ScopedLease, LockShare, ReleaseListener {
     );
   }
 
-  private reportLoss(outcome: ReleaseOutcome): void {
-    const error = this.loss ?? lostOnReleaseError(this.name, outcome);
-    if (this.loss === undefined) this.noteLoss(error);
+  private reportLoss(): void {
+    const error = this.loss ?? this.foundGone();
     if (this.terms.onLost === 'throw') throw error;
     this.context.events.logger.warn(error.message);
+  }
+
+  /** The backend did not hold a lock any more when it was released. */
+  private foundGone(): LockLostError {
+    const first = this.locks.reduce((one, other) => (other.leaseEnd < one.leaseEnd ? other : one));
+    const error = lostOnReleaseError(this.name, this.context.watchdog.explain(first, 'gone-at-release'));
+    this.noteLoss(error);
+    return error;
   }
 
   private noteLoss(error: LockLostError): void {

@@ -1,7 +1,7 @@
 import type { LockBackend } from '../../backends/lock-backend.js';
 import { listOf } from '../collections/list-of.js';
 import type { EventHub } from '../events/event-hub.js';
-import { type LossReason, lockLostError } from '../loss-reasons.js';
+import { blockedWarning, type Loss, lockLostError } from '../loss-reasons.js';
 import type { Renewer } from '../watchdog.js';
 import type { HeldLock } from './held-lock.js';
 import { announceRenewalFailed, eventOf } from './lease-events.js';
@@ -50,7 +50,11 @@ export class LockRenewer implements Renewer<HeldLock> {
     announceRenewalFailed(this.events, held, remainingTime, error);
   }
 
-  lost(held: HeldLock, reason: LossReason, error?: Error): void {
-    held.lose(lockLostError(held.name, reason, error));
+  lost(held: HeldLock, loss: Loss): void {
+    held.lose(lockLostError(held.name, loss));
+  }
+
+  blocked(blockedFor: number, leaseTime: number): void {
+    this.events.logger.warn(blockedWarning(blockedFor, leaseTime));
   }
 }

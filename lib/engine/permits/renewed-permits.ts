@@ -2,7 +2,7 @@ import type { SynchronizerBackend } from '../../backends/synchronizer-backend.js
 import type { EngineContext } from '../engine-context.js';
 import type { LockLostError } from '../errors.js';
 import type { Moment } from '../lease/lease-clock.js';
-import { type LossReason, permitLostError } from '../loss-reasons.js';
+import { blockedWarning, type Loss, permitLostError } from '../loss-reasons.js';
 import { type Renewable, type RenewalList, type Renewer, Watchdog } from '../watchdog.js';
 import type { Synchronizer } from './synchronizer.js';
 
@@ -149,9 +149,13 @@ export class RenewedPermits implements Renewer<RenewedPermit> {
       events.emit('renewalFailed', { ...PERMIT, name, owner: id, remainingTime, error });
   }
 
-  lost(permit: RenewedPermit, reason: LossReason): void {
+  blocked(blockedFor: number, leaseTime: number): void {
+    this.context.events.logger.warn(blockedWarning(blockedFor, leaseTime));
+  }
+
+  lost(permit: RenewedPermit, loss: Loss): void {
     const { name, what } = permit.siblings.semaphore;
-    permit.lost = permitLostError(what, name, reason);
+    permit.lost = permitLostError(what, name, loss);
     this.forget(permit);
     this.context.events.emit('lost', { ...PERMIT, name, owner: permit.id, held: undefined, error: permit.lost });
   }

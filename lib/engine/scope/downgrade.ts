@@ -3,10 +3,11 @@ import type { AcquireReply, BackendError } from '../../backends/lock-backend.js'
 import type { Timer } from '../../backends/runtime.js';
 import { Attempt } from '../attempt.js';
 import type { EngineContext } from '../engine-context.js';
-import { LockLostError } from '../errors.js';
+import type { LockLostError } from '../errors.js';
 import type { UnusedOwner } from '../lease/background-releases.js';
 import { confirmLease } from '../lease/confirm-lease.js';
 import type { GivenBack, HeldLock, LockKeeper, ReadDowngrade } from '../lease/held-lock.js';
+import { lockLostError } from '../loss-reasons.js';
 import type { LockQueue } from '../queue/lock-queue.js';
 import { permanentError, unavailableError } from '../waiting/wait-errors.js';
 import type { Waiter } from '../waiting/waiter.js';
@@ -217,9 +218,6 @@ export class Downgrade implements LockKeeper, ReadDowngrade {
   }
 
   private lossOf({ name }: Reader): LockLostError {
-    return new LockLostError(
-      `The write lock '${name}' was lost: it no longer existed when its read lock was requested`,
-      name,
-    );
+    return this.write.lost ?? lockLostError(name, this.context.watchdog.explain(this.write, 'gone-at-downgrade'));
   }
 }
