@@ -8,16 +8,43 @@ import { isAsyncIterable } from './return-kind.js';
 
 /**
  * Acquires the lock at the first `next()`, and holds it until the method's iteration is exhausted or closed. An
- * iteration that is closed before its first `next()` acquires nothing.
+ * iteration that is closed before its first `next()` acquires nothing. One that is closed while it waits for the lock
+ * stops waiting, and its method never runs.
  */
-export async function* lockedIterable(
+export function lockedIterable(
   method: LockedMethod,
   instance: Lockable,
   args: readonly unknown[],
 ): AsyncGenerator<unknown, unknown, unknown> {
+  const wait = new AbortController();
+  const iteration = lockedSteps(method, instance, args, wait.signal);
+  // A generator starts on `return()` and `throw()` only when it has answered `next()`, which waits for the lock.
+  const leave = (name: 'return' | 'throw') => {
+    const end = iteration[name];
+    iteration[name] = (value?: unknown) => {
+      wait.abort();
+      return end.call(iteration, value);
+    };
+  };
+  leave('return');
+  leave('throw');
+  return iteration;
+}
+
+/** @param left aborts when the consumer has left the iteration */
+async function* lockedSteps(
+  method: LockedMethod,
+  instance: Lockable,
+  args: readonly unknown[],
+  left: AbortSignal,
+): AsyncGenerator<unknown, unknown, unknown> {
   const call = new LockedCall(method, instance, args);
-  const lease = await call.acquire();
+  const lease = await call.acquire(left).catch((error: unknown) => {
+    if (!left.aborted) throw error;
+  });
+  if (lease === undefined) return undefined;
   if ('answer' in lease) return yield* answeredItems(await lease.answer, method);
+  if (left.aborted) return call.holdWhile(lease, () => undefined); // granted at the moment when the consumer left
 
   const { scope, end, released } = await openScope(call, lease);
   try {

@@ -1,3 +1,4 @@
+import { Readable } from 'node:stream';
 import { Injectable } from '@nestjs/common';
 import { LockBusyError, LockConfigurationError, LockLostError } from '../../../lib/engine/errors.js';
 import type { Lease } from '../../../lib/engine/lease/lease.js';
@@ -198,6 +199,68 @@ describe('a decorated method that returns an AsyncIterable', () => {
       await until(async () => (await app.locks.inspect('export')).waiting === 1);
       await lease.release();
       expect(await first).toEqual({ value: 1, done: false });
+    });
+  });
+
+  describe('that is left while it waits for the lock', () => {
+    const waiting = async () => (await app.locks.inspect('export')).waiting;
+    let lease: Lease;
+    beforeEach(async () => {
+      lease = await app.locks.acquire('export');
+    });
+    afterEach(() => lease.release());
+
+    it('ends the wait, and its body never runs', async () => {
+      const iterations = Array.from({ length: 50 }, () => service.rows(1));
+      const steps = iterations.map((rows) => rows.next());
+      await until(async () => (await waiting()) === 50);
+
+      const left = await Promise.all(iterations.map((rows) => rows.return('left')));
+      expect(left).toEqual(iterations.map(() => ({ value: 'left', done: true })));
+      expect(await Promise.all(steps)).toEqual(steps.map(() => ({ value: undefined, done: true })));
+      expect(await waiting()).toBe(0);
+      await lease.release();
+      expect(await locked()).toBe(false);
+      expect(service.section.entered).toBe(0);
+    });
+
+    it('ends the wait when its consumer throws into it', async () => {
+      const rows = service.rows(1);
+      const step = rows.next();
+      await until(async () => (await waiting()) === 1);
+      await expect(rows.throw(new RangeError('gone'))).rejects.toThrow(new RangeError('gone'));
+      expect(await step).toEqual({ value: undefined, done: true });
+      expect(await waiting()).toBe(0);
+    });
+
+    it.each([undefined, new RangeError('the client is gone')])(
+      'ends with the stream that reads it (%s)',
+      async (error) => {
+        const stream = Readable.from(service.rows(1));
+        stream.on('error', () => {});
+        stream.resume();
+        await until(async () => (await waiting()) === 1);
+        const closed = new Promise((resolve) => stream.once('close', resolve));
+        stream.destroy(error);
+        await closed;
+        expect(await waiting()).toBe(0);
+        expect(service.section.entered).toBe(0);
+      },
+    );
+
+    it('gives back a lock that was granted at the same moment', async () => {
+      const rows = service.rows(1);
+      const step = rows.next();
+      await until(async () => (await waiting()) === 1);
+      const released = lease.release();
+      await until(async () => (await waiting()) === 0);
+      const left = rows.return('left');
+      await released;
+      // The body may have begun, but then it has ended as well.
+      expect(await left).toEqual({ value: 'left', done: true });
+      await step;
+      expect(service.section.occupied).toBe(false);
+      expect(await locked()).toBe(false);
     });
   });
 });

@@ -22,6 +22,7 @@ import { DistributedLock } from '../../../lib/nest/decorator/distributed-lock.de
 import { LockExceptionFilter } from '../../../lib/nest/lock-exception.filter.js';
 import { RedisLockModule } from '../../../lib/nest/redis-lock.module.js';
 import { LockService } from '../../../lib/service/lock-service.js';
+import { until } from '../../support/until.js';
 import { Section } from '../support/section.js';
 
 const section = new Section();
@@ -125,5 +126,17 @@ describe('with @nestjs/graphql', () => {
     expect(await app.get(LockService).isLocked('order:7')).toBe(true);
     await events.return(undefined);
     expect(await app.get(LockService).isLocked('order:7')).toBe(false);
+  });
+  it('a subscription that ends while it waits for the lock stops waiting', async () => {
+    const locks = app.get(LockService);
+    await using _held = await locks.acquire('order:7');
+    const { schema } = app.get(GraphQLSchemaHost);
+    const document = parse('subscription { watch(id: "7") { id } }');
+    const events = (await subscribe({ schema, document })) as AsyncGenerator;
+    const first = events.next();
+    await until(async () => (await locks.inspect('order:7')).waiting === 1);
+    expect(await events.return(undefined)).toEqual({ done: true, value: undefined });
+    expect(await first).toEqual({ done: true, value: undefined });
+    expect(await locks.inspect('order:7')).toMatchObject({ waiting: 0 });
   });
 });
