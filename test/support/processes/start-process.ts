@@ -21,5 +21,7 @@ export async function startProcess(program: string, ...args: string[]): Promise<
     });
     child.once('exit', (code) => reject(new Error(`${program} ended with ${code}: ${text}`)));
   });
+  // A worker that is done does not wait for a process that the guard is about to end.
+  for (const handle of [child, child.stdout] as unknown as { unref(): void }[]) handle.unref();
   return { child, line };
 }
