@@ -118,7 +118,7 @@ export interface LockBackend {
   acquireAll(requests: readonly AcquireRequest[]): Promise<AcquireAllReply>;
 
   /**
-   * Releases the locks of this owner and wakes waiters, unless `quietly` is set.
+   * Releases the lock of this owner and wakes waiters.
    *
    * @throws BackendError
    */
@@ -150,15 +150,6 @@ export interface LockBackend {
    * @throws BackendError
    */
   renew(request: RenewRequest): Promise<boolean>;
-
-  /**
-   * Makes later acquisitions of this lock get tokens above `token`, so that the nodes of a quorum agree on one. The
-   * counter behind the tokens of this type (for `fenced`, the lock's own) advances to `token`, unless it is already
-   * higher.
-   *
-   * @throws BackendError
-   */
-  raiseToken(key: string, type: HeldType, token: number): Promise<void>;
 
   /**
    * Keeps these waiters registered (see {@link AcquireRequest.waiterTimeout}) for another `waiterTimeout` ms. Resolves

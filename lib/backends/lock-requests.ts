@@ -50,11 +50,6 @@ export interface AcquireRequest extends OwnerRef {
    * fair lock, or as a waiting writer. With 0, it is not registered. Other types ignore this option.
    */
   readonly waiterTimeout: number;
-  /**
-   * `read` only: acquire the lock even while a writer waits. A quorum sets it to restore a lease on a node that has
-   * lost the lease. Default: false, so that readers let a waiting writer go first.
-   */
-  readonly pastWaitingWriters?: boolean;
 }
 
 interface Answered {
@@ -115,11 +110,6 @@ export type AcquireAllReply = Answered &
 
 /** @publicApi */
 export interface ReleaseRequest extends OwnerRef {
-  /**
-   * Do not publish a message. A quorum uses this to revoke an unused acquisition on single nodes, where a message would
-   * wake waiters for nothing.
-   */
-  readonly quietly?: boolean;
   /**
    * A caller that gives this property may withdraw the release. A backend that sends requests together sets it to true
    * until the release is sent; other backends leave it false.

@@ -54,7 +54,7 @@ function quorumBackend(
   options: RedisLockOptions,
   environment: BackendEnvironment,
 ): LockBackend {
-  const nodes: LockBackend[] = [];
+  const nodes: RedisBackend[] = [];
   try {
     for (const [n, connection] of connections.entries())
       nodes.push(redisBackend(connection, `quorum[${n}]`, options, environment));
@@ -86,7 +86,7 @@ function redisBackend(
   option: string,
   { minReplicas = 0, shardedPubSub = 'auto' }: RedisLockOptions,
   environment: BackendEnvironment,
-): LockBackend {
+): RedisBackend {
   try {
     const backend: RedisBackend = new RedisBackend({
       ...environment,

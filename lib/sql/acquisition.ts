@@ -164,7 +164,7 @@ export class Acquisition {
 
 /** What the state table says about the holder of a lock. */
 export function holderOf(
-  { key, type, owner, leaseTime, reserve }: Omit<AcquireRequest, 'waiterTimeout' | 'pastWaitingWriters'>,
+  { key, type, owner, leaseTime, reserve }: Omit<AcquireRequest, 'waiterTimeout'>,
   { id }: SqlConnection,
 ): NewHolder {
   return { key, owner, mode: type === 'write' ? 'write' : 'exclusive', session: id, leaseTime, reserve };

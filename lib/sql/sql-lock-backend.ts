@@ -126,15 +126,6 @@ export class SqlLockBackend implements LockBackend {
     return this.held.renew(key, type, owner, leaseTime);
   }
 
-  async raiseToken(key: string, type: HeldType, token: number): Promise<void> {
-    this.check(type);
-    const { control, server } = this.tools;
-    await control.run(async (connection) => {
-      await server.makeState(connection, key);
-      await server.raiseToken(connection, key, token);
-    });
-  }
-
   /** Nothing to refresh: the database knows waiters only by their statements. */
   async refreshWaiters(waiters: readonly OwnerRef[]): Promise<readonly boolean[]> {
     this.check();

@@ -1,5 +1,6 @@
 import type { LockBackend, Wake } from '../../lib/backends/lock-backend.js';
 import { ticketOwner } from '../../lib/backends/owner-ids.js';
+import type { QuorumMember } from '../../lib/backends/quorum/quorum-member.js';
 
 /** A backend that breaks one promise. Only for tests of the history checker. */
 export type Breakage = (backend: LockBackend) => LockBackend;
@@ -53,7 +54,7 @@ export const reservesWithoutLimit: Breakage = (backend) =>
     async acquire(request) {
       const { key, type, reserve } = request;
       const reply = await backend.acquire(request);
-      if (reply.acquired && reserve > 0) await backend.raiseToken(key, type, reply.token + 1_000_000);
+      if (reply.acquired && reserve > 0) await (backend as QuorumMember).raiseToken(key, type, reply.token + 1_000_000);
       return reply;
     },
   });
@@ -141,13 +142,7 @@ function broken(backend: LockBackend, differences: Partial<LockBackend>): LockBa
 async function mint(backend: LockBackend, leaseTime: number): Promise<{ token: number }> {
   const key = 'mint';
   const holding = { key, type: 'reentrant', owner: 'mint:1' } as const;
-  const reply = await backend.acquire({
-    ...holding,
-    leaseTime,
-    reserve: 0,
-    waiterTimeout: 0,
-    pastWaitingWriters: true,
-  });
+  const reply = await backend.acquire({ ...holding, leaseTime, reserve: 0, waiterTimeout: 0 });
   await backend.release(holding);
   if (!reply.acquired) throw new Error('the mint is busy');
   return reply;

@@ -1,10 +1,11 @@
-import { type AcquireRequest, type Busy, isReadWrite, type OwnerRef } from '../lock-requests.js';
+import { type Busy, isReadWrite, type OwnerRef } from '../lock-requests.js';
+import type { MemberAcquireRequest } from '../quorum/quorum-member.js';
 import { ExclusiveRecord, type LockRecord, ReadWriteRecord, remaining } from './lock-record.js';
 import type { MemoryStore } from './memory-store.js';
 import { removeWaiter, type WaitingOwners } from './waiting-owners.js';
 
 /** Why a request cannot be granted now; undefined when it can. */
-export function findBusy(store: MemoryStore, request: AcquireRequest, now: number): Busy | undefined {
+export function findBusy(store: MemoryStore, request: MemberAcquireRequest, now: number): Busy | undefined {
   const { key, type, owner } = request;
   const record = store.locks.get(key, now);
   if (record !== undefined) {
@@ -35,7 +36,7 @@ export function grant(store: MemoryStore, ownerRef: OwnerRef, leaseTime: number,
 /** The waiter that goes before a request that the lock itself would admit, and when that waiter expires. */
 function waiterAhead(
   store: MemoryStore,
-  request: AcquireRequest,
+  request: MemberAcquireRequest,
   record: LockRecord | undefined,
   now: number,
 ): ReturnType<WaitingOwners['head']> {

@@ -5,7 +5,6 @@ import type {
   AcquireAllReply,
   Acquired,
   AcquireReply,
-  AcquireRequest,
   AdoptReply,
   AdoptRequest,
   ExpectedHolders,
@@ -13,12 +12,12 @@ import type {
   LockState,
   OwnerRef,
   ReleaseReply,
-  ReleaseRequest,
   Removal,
   RenewRequest,
   TransferRequest,
 } from '../lock-requests.js';
 import { ticketOwner } from '../owner-ids.js';
+import type { MemberAcquireRequest, MemberReleaseRequest } from '../quorum/quorum-member.js';
 import type { Runtime } from '../runtime.js';
 import type { Subscription, Wake } from '../subscription.js';
 import type { SynchronizerBackend } from '../synchronizer-backend.js';
@@ -86,7 +85,7 @@ export class MemoryBackend implements LockBackend {
     return { listening: true };
   }
 
-  async acquire(request: AcquireRequest): Promise<AcquireReply> {
+  async acquire(request: MemberAcquireRequest): Promise<AcquireReply> {
     const now = this.now();
     this.refuseCounter(request.key);
     const busy = findBusy(this.store, request, now);
@@ -102,7 +101,7 @@ export class MemoryBackend implements LockBackend {
     return true;
   }
 
-  async acquireAll(requests: readonly AcquireRequest[]): Promise<AcquireAllReply> {
+  async acquireAll(requests: readonly MemberAcquireRequest[]): Promise<AcquireAllReply> {
     const now = this.now();
     for (const [index, request] of requests.entries()) {
       this.refuseCounter(request.key);
@@ -113,7 +112,7 @@ export class MemoryBackend implements LockBackend {
     return { acquired: true, tokens: requests.map(({ key, type }) => this.token(key, type, 0).token) };
   }
 
-  async release(request: ReleaseRequest): Promise<ReleaseReply> {
+  async release(request: MemberReleaseRequest): Promise<ReleaseReply> {
     const now = this.now();
     const { key, type, owner, quietly } = request;
     const record = this.store.locks.get(key, now);

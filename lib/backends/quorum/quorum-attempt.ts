@@ -1,9 +1,9 @@
 import type { BackendError } from '../backend-error.js';
-import type { LockBackend } from '../lock-backend.js';
 import type { OwnerRef } from '../lock-requests.js';
 import { agreeOnTokens, type Grant } from './agree-on-tokens.js';
 import { collectReplies, countReplies, majorityAgrees, type NodeReplies, noMajorityError } from './collect-replies.js';
 import { mostCommon } from './majority-view.js';
+import type { QuorumMember } from './quorum-member.js';
 import type { NodeCall, PossibleGrant } from './quorum-node.js';
 import type { QuorumNodes } from './quorum-nodes.js';
 
@@ -24,7 +24,7 @@ export interface Attempt {
   /** The owners that hold the locks until the attempt succeeds. */
   readonly predecessors: readonly OwnerRef[];
   readonly leaseTime: number;
-  readonly command: (backend: LockBackend) => Promise<NodeReply>;
+  readonly command: (backend: QuorumMember) => Promise<NodeReply>;
 }
 
 /** No majority granted the attempt. */

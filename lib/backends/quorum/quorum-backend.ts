@@ -23,13 +23,14 @@ import type { Subscription, Wake } from '../subscription.js';
 import { busyReply } from './busy-reply.js';
 import { countReplies } from './collect-replies.js';
 import { attempt, type NodeBusy, type NodeReply, type Outcome } from './quorum-attempt.js';
+import type { QuorumMember } from './quorum-member.js';
 import type { NodeCall } from './quorum-node.js';
 import { QuorumNodes } from './quorum-nodes.js';
 import { QuorumSubscription } from './quorum-subscription.js';
 
 export interface QuorumBackendOptions {
   /** Backends that fail independently of each other: an odd number, three or more. */
-  readonly nodes: readonly LockBackend[];
+  readonly nodes: readonly QuorumMember[];
   readonly runtime: Runtime;
   /**
    * How long to wait for each node, in ms. The wait is shorter for short leases, so that most of the lease is left.
@@ -128,13 +129,11 @@ export class QuorumBackend implements LockBackend {
   }
 
   async release(request: ReleaseRequest): Promise<ReleaseReply> {
-    const { key, type, owner, quietly } = request;
+    const { key, type, owner } = request;
     this.assertUsable(type);
     const { all, majority, nodeTimeout } = this.nodes;
     const calls = all.map((node) =>
-      node.release(request, nodeTimeout, RELEASE_RETRY_TIME, (backend) =>
-        backend.release({ key, type, owner, quietly }),
-      ),
+      node.release(request, nodeTimeout, RELEASE_RETRY_TIME, (backend) => backend.release({ key, type, owner })),
     );
     // When a release was sent twice, the second reply says that the owner was not there.
     const isGone = ({ released, resent }: ReleaseReply) => released || resent;
@@ -171,11 +170,6 @@ export class QuorumBackend implements LockBackend {
     const renewed = countReplies(collected, (isThere) => isThere) >= this.nodes.majority;
     if (renewed) this.restore(request, calls);
     return renewed;
-  }
-
-  async raiseToken(key: string, type: HeldType, token: number): Promise<void> {
-    this.assertUsable();
-    await this.nodes.askAll((backend) => backend.raiseToken(key, type, token));
   }
 
   async refreshWaiters(waiters: readonly OwnerRef[], waiterTimeout: number): Promise<readonly boolean[]> {
@@ -236,7 +230,7 @@ export class QuorumBackend implements LockBackend {
     owners: readonly OwnerRef[],
     leaseTime: number,
     predecessors: readonly OwnerRef[],
-    command: (backend: LockBackend) => Promise<NodeReply>,
+    command: (backend: QuorumMember) => Promise<NodeReply>,
   ): Promise<Outcome> {
     for (const { type } of owners) this.assertUsable(type);
     return this.nodes.watch.health.observe(attempt(this.nodes, { owners, predecessors, leaseTime, command }), true);

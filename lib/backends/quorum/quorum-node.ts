@@ -1,8 +1,8 @@
 import { BackOff, FIRST_PAUSE } from '../back-off.js';
 import { BackendError, noAnswer, withReason } from '../backend-error.js';
-import type { LockBackend } from '../lock-backend.js';
 import type { OwnerRef } from '../lock-requests.js';
 import { deadlineTimer, type Runtime, type Timer } from '../runtime.js';
+import type { QuorumMember } from './quorum-member.js';
 
 /** The longest pause, in milliseconds. */
 const LONGEST_PAUSE = 2_000;
@@ -23,7 +23,7 @@ export interface PossibleGrant {
   readonly validUntil?: number;
 }
 
-type Command<T> = (backend: LockBackend) => Promise<T>;
+type Command<T> = (backend: QuorumMember) => Promise<T>;
 
 /**
  * One of the independent masters of a quorum. No call waits for it longer than the time-out of the call. Commands about
@@ -38,7 +38,7 @@ export class QuorumNode {
   private closed = false;
 
   constructor(
-    readonly backend: LockBackend,
+    readonly backend: QuorumMember,
     private readonly runtime: Runtime,
   ) {}
 
@@ -80,7 +80,7 @@ export class QuorumNode {
 
   /** Releases an acquisition that is no longer needed, if the node has granted it or may still do so. */
   revoke(owner: OwnerRef, grant: Promise<PossibleGrant>, retryTime: number, quietly: boolean): void {
-    const command = async (backend: LockBackend) => {
+    const command = async (backend: QuorumMember) => {
       const { possible, validUntil } = await grant;
       if (!possible) return;
       const { released, at } = await backend.release({ ...owner, quietly });

@@ -1,4 +1,4 @@
-import type { BackendHealth, LockBackend } from '../lock-backend.js';
+import type { BackendHealth } from '../lock-backend.js';
 import type { LockState } from '../lock-requests.js';
 import { SingleNodeWatch } from '../node-outage.js';
 import type { Runtime } from '../runtime.js';
@@ -11,6 +11,7 @@ import {
   noMajorityError,
 } from './collect-replies.js';
 import { majorityView, sameView } from './majority-view.js';
+import type { QuorumMember } from './quorum-member.js';
 import { type NodeCall, QuorumNode } from './quorum-node.js';
 
 const SHORTEST_TIMEOUT = 50;
@@ -24,7 +25,7 @@ export class QuorumNodes {
 
   /** @param nodeTimeout how long to wait for any one of them, in milliseconds */
   constructor(
-    backends: readonly LockBackend[],
+    backends: readonly QuorumMember[],
     readonly runtime: Runtime,
     readonly nodeTimeout: number,
     description: string,
@@ -66,7 +67,7 @@ export class QuorumNodes {
    *
    * @throws BackendError when fewer than a majority answered
    */
-  askAll<T>(command: (backend: LockBackend) => Promise<T>): Promise<NodeReplies<T>> {
+  askAll<T>(command: (backend: QuorumMember) => Promise<T>): Promise<NodeReplies<T>> {
     const calls = this.all.map((node) => node.ask(this.nodeTimeout, command));
     const all = collectReplies(calls, () => false).then((collected) => this.requireMajority(collected));
     return this.watch.health.observe(all, false);

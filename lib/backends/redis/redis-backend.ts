@@ -8,7 +8,6 @@ import {
   type BackendHealth,
   type ExpectedHolders,
   type HeldType,
-  type LockBackend,
   type LockState,
   type NodeWatch,
   type OwnerRef,
@@ -20,6 +19,7 @@ import {
   type TransferRequest,
   type Wake,
 } from '../lock-backend.js';
+import type { QuorumMember } from '../quorum/quorum-member.js';
 import { REPLICAS_CONFIRM } from '../reasons-to-confirm.js';
 import type { Runtime } from '../runtime.js';
 import { Acquisitions } from './acquisitions.js';
@@ -75,7 +75,7 @@ export interface RedisBackendOptions {
  *
  * @throws ConnectionError from the constructor when the `connection` cannot be used
  */
-export class RedisBackend implements LockBackend {
+export class RedisBackend implements QuorumMember {
   readonly description: string;
   readonly synchronizers: RedisSynchronizers;
   readonly flights: RedisFlights;

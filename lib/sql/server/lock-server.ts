@@ -104,8 +104,6 @@ export interface LockServer {
    * show this without a note.
    */
   withdraw?(control: SqlConnection, notes: readonly HolderNote[]): Promise<void>;
-  /** Makes later tokens of the lock exceed this one. */
-  raiseToken(control: SqlConnection, key: string, token: number): Promise<void>;
   read(control: SqlConnection, key: string): Promise<KnownState | undefined>;
   /** The keys of all locks whose holder's session is alive. */
   heldKeys(control: SqlConnection): Promise<readonly string[]>;

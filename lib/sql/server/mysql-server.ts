@@ -171,11 +171,6 @@ export class MysqlServer implements LockServer {
     await runPatiently(control, text, values);
   }
 
-  async raiseToken(control: SqlConnection, key: string, token: number): Promise<void> {
-    const text = `UPDATE ${this.state} SET token = GREATEST(token + reserved, ?), reserved = 0 WHERE lock_name = ?`;
-    await control.run(text, [token, toBytes(key)]);
-  }
-
   /** The server numbers sessions from 1 after each start, so notes from before the last start are ignored. */
   async read(control: SqlConnection, key: string): Promise<KnownState | undefined> {
     // MySQL counts how often the second of its clock has changed, so the session may have been idle for a second less.

@@ -11,7 +11,7 @@ import {
   UnsuitableServer,
 } from './lock-server.js';
 import { PostgresClients } from './postgres-clients.js';
-import { durably, insertMissing, micros, SOON, toLiteral } from './postgres-statements.js';
+import { insertMissing, micros, SOON } from './postgres-statements.js';
 import { holderValues, type PostgresTokens } from './postgres-tokens.js';
 import { probesOf } from './rights.js';
 import type { TableNames } from './table-name.js';
@@ -161,15 +161,6 @@ export class PostgresServer implements LockServer {
   async noteLease(control: SqlConnection, key: string, owner: string, leaseTime: number): Promise<void> {
     const text = `WITH setting AS (SELECT ${SOON}) UPDATE ${this.state} SET lease = $3 FROM setting WHERE lock_name = $1 AND owner = $2`;
     await control.run(text, [key, owner, leaseTime]);
-  }
-
-  async raiseToken(control: SqlConnection, key: string, token: number): Promise<void> {
-    const { state } = this;
-    await control.run(
-      durably(
-        `UPDATE ${state} SET token = greatest(token + reserved, ${Math.ceil(token)}), reserved = 0 WHERE lock_name = ${toLiteral(key)}`,
-      ),
-    );
   }
 
   async read(control: SqlConnection, key: string): Promise<KnownState | undefined> {

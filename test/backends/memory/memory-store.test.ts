@@ -157,7 +157,7 @@ describe('MemoryStore', () => {
     const seen: (string | undefined)[] = [];
     real.subscribe('order', 'reentrant', 'client', () => seen.push(scope.getStore()));
     const holding = { key: 'order', type: 'reentrant', owner: 'client:1' } as const;
-    await real.acquire({ ...holding, leaseTime: 1_000, reserve: 0, waiterTimeout: 0, pastWaitingWriters: true });
+    await real.acquire({ ...holding, leaseTime: 1_000, reserve: 0, waiterTimeout: 0 });
     await scope.run('releasing', async () => {
       const released = real.release(holding);
       expect(seen).toEqual([]);

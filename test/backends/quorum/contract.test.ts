@@ -18,7 +18,7 @@ describeLockBackend(
       stop: async () => {},
     };
   },
-  { types: QUORUM_TYPES, tokensDiffer: false, adopts: false, numbers: false, flights: false },
+  { types: QUORUM_TYPES, tokensDiffer: false, adopts: false, numbers: false, flights: false, joinsQuorums: false },
 );
 
 describeQuorum(3);

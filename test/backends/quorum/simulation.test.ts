@@ -1,6 +1,7 @@
 import { MemoryBackend } from '../../../lib/backends/memory/memory-backend.js';
 import { MemoryStore } from '../../../lib/backends/memory/memory-store.js';
 import { QuorumBackend } from '../../../lib/backends/quorum/quorum-backend.js';
+import type { QuorumMember } from '../../../lib/backends/quorum/quorum-member.js';
 import type { Lease } from '../../../lib/engine/lease/lease.js';
 import { LockEngine } from '../../../lib/engine/lock-engine.js';
 import { FOREVER } from '../../../lib/engine/terms/duration.js';
@@ -132,7 +133,7 @@ class Simulation {
 
   private service(links: readonly UnreliableNode[]): LockService {
     const { runtime } = this;
-    const nodes = links.map(({ backend }) => backend);
+    const nodes = links.map(({ backend }) => backend as QuorumMember);
     return new LockService(
       new LockEngine({
         backend: new QuorumBackend({ nodes, runtime, nodeTimeout: 200 }),

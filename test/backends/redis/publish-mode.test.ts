@@ -44,7 +44,6 @@ describe('how a cluster is asked for sharded pub/sub', () => {
     leaseTime: 60_000,
     reserve: 0,
     waiterTimeout: 0,
-    pastWaitingWriters: true,
   });
 
   describe('where it answers', () => {

@@ -5,6 +5,7 @@
 import fc from 'fast-check';
 import { MemoryBackend } from '../../../lib/backends/memory/memory-backend.js';
 import { MemoryStore } from '../../../lib/backends/memory/memory-store.js';
+import type { RedisBackend } from '../../../lib/backends/redis/redis-backend.js';
 import { nodeRuntime } from '../../../lib/engine/node-runtime.js';
 import { redisFixture } from '../../contract/support/redis-fixture.js';
 import { type RedisServer, startRedis } from '../../support/servers/redis-server.js';
@@ -64,7 +65,8 @@ describe('a backend that is asked any commands in any order', () => {
     beforeAll(async () => {
       redis = await startRedis();
       const fixture = redisFixture(redis.url, () => redis.stop());
-      clients = await Promise.all([fixture.connect(), fixture.connect(), fixture.connect()]);
+      const connected = await Promise.all([fixture.connect(), fixture.connect(), fixture.connect()]);
+      clients = connected.map(({ id, backend }) => ({ id, backend: backend as RedisBackend }));
     }, 60_000);
 
     afterAll(async () => {

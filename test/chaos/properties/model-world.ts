@@ -1,10 +1,11 @@
-import type { LockBackend, LockType, Subscription } from '../../../lib/backends/lock-backend.js';
+import type { LockType, Subscription } from '../../../lib/backends/lock-backend.js';
+import type { QuorumMember } from '../../../lib/backends/quorum/quorum-member.js';
 import { until } from '../../support/until.js';
 import type { Call, LockModel } from './lock-model.js';
 
 export interface Client {
   readonly id: string;
-  readonly backend: LockBackend;
+  readonly backend: QuorumMember;
 }
 
 /** A subscription of a client, and how often it should have been called. */

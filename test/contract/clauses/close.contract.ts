@@ -17,7 +17,7 @@ export function describeClose(world: ContractWorld): void {
       ann.transferTo(world.owner('reentrant', ann.key)),
       ann.renew(),
       client.backend.refreshWaiters([world.owner(world.has('fair') ? 'fair' : 'write', ann.key, client)], LONG),
-      ann.raiseToken(1),
+      ...(world.capabilities.joinsQuorums === false ? [] : [ann.raiseToken(1)]),
       ann.forceRelease(),
       ann.inspect(),
     ];

@@ -35,6 +35,8 @@ export interface Capabilities {
    * received only after the forced release on the other nodes. Default false.
    */
   readonly nodesLag?: boolean;
+  /** Whether it can be a node of a quorum. Default true. */
+  readonly joinsQuorums?: boolean;
   /** Whether releases are published, for waiters to listen for. Default true. */
   readonly publishes?: boolean;
   /**

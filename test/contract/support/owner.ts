@@ -2,7 +2,6 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import {
   type Acquired,
   type AcquireReply,
-  type AcquireRequest,
   type Busy,
   type ExpectedHolders,
   type HeldType,
@@ -11,12 +10,13 @@ import {
   type OwnerRef,
   type ReleaseReply,
 } from '../../../lib/backends/lock-backend.js';
+import type { MemberAcquireRequest, QuorumMember } from '../../../lib/backends/quorum/quorum-member.js';
 import { NEVER } from '../../support/time-limits.js';
 import type { Client } from './fixture.js';
 
 export const LONG = NEVER;
 
-export type AcquireOptions = Partial<Omit<AcquireRequest, keyof OwnerRef>>;
+export type AcquireOptions = Partial<Omit<MemberAcquireRequest, keyof OwnerRef>>;
 
 /** One owner of one lock, with the requests that it sends to its backend. */
 export class Owner implements OwnerRef {
@@ -31,7 +31,12 @@ export class Owner implements OwnerRef {
     return { key: this.key, type: this.type, owner: this.owner };
   }
 
-  request(options: AcquireOptions = {}): AcquireRequest {
+  /** Its backend as a node of a quorum, which each backend is that has the clauses about such nodes. */
+  private get member(): QuorumMember {
+    return this.client.backend as QuorumMember;
+  }
+
+  request(options: AcquireOptions = {}): MemberAcquireRequest {
     return { ...this.holding, leaseTime: LONG, reserve: 0, waiterTimeout: 0, pastWaitingWriters: true, ...options };
   }
 
@@ -70,11 +75,11 @@ export class Owner implements OwnerRef {
   }
 
   releaseQuietly(): Promise<ReleaseReply> {
-    return this.client.backend.release({ ...this.holding, quietly: true });
+    return this.member.release({ ...this.holding, quietly: true });
   }
 
   raiseToken(token: number): Promise<void> {
-    return this.client.backend.raiseToken(this.key, this.type, token);
+    return this.member.raiseToken(this.key, this.type, token);
   }
 
   renew(leaseTime = LONG): Promise<boolean> {

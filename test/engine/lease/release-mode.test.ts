@@ -140,7 +140,7 @@ describe.each(STORES)("release: 'background' on %s", (store) => {
     const answer = latch();
     backend.disturb(answerAfter(answer.promise), 'renew');
     await engine.holdWhile(lease, () => {}, 300);
-    expect(backend.count('release')).toBe(1);
+    expect(backend.count('renew')).toBe(1);
     answer.open();
     expect(await locks.isLocked('order')).toBe(true);
     await until(async () => !(await locks.isLocked('order')));

@@ -22,11 +22,12 @@ import {
   type TransferRequest,
   type Wake,
 } from '../../../lib/backends/lock-backend.js';
+import type { QuorumMember } from '../../../lib/backends/quorum/quorum-member.js';
 import type { Runtime } from '../../../lib/backends/runtime.js';
 import { WatchedSynchronizers } from './watched-synchronizers.js';
 
 type Command = Exclude<
-  keyof LockBackend,
+  keyof QuorumMember,
   | 'description'
   | 'connectionError'
   | 'synchronizers'
@@ -197,7 +198,7 @@ export class WatchedBackend implements LockBackend {
   }
 
   raiseToken(key: string, type: HeldType, token: number): Promise<void> {
-    return this.run('raiseToken', token, () => this.backend.raiseToken(key, type, token));
+    return this.run('raiseToken', token, () => (this.backend as QuorumMember).raiseToken(key, type, token));
   }
 
   refreshWaiters(places: readonly OwnerRef[], waiterTimeout: number): Promise<readonly boolean[]> {

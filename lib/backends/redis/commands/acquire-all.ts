@@ -1,4 +1,5 @@
 import { type AcquireAllReply, type AcquireRequest, isReadWrite } from '../../lock-backend.js';
+import type { MemberAcquireRequest } from '../../quorum/quorum-member.js';
 import type { BatchedScript } from '../calls/batched-script.js';
 import { keysOf, LOCK, type LockKey, refuseFailure } from '../calls/item-answer.js';
 import type { ScriptContext } from '../calls/script-context.js';
@@ -109,6 +110,6 @@ export async function acquireAll(
   return { ...busyReply(ttl, holder, server), index: integerOf(index, server), ...copyOf(call) };
 }
 
-function argsOf({ type, owner, pastWaitingWriters }: AcquireRequest): string[] {
+function argsOf({ type, owner, pastWaitingWriters }: MemberAcquireRequest): string[] {
   return [type, owner, pastWaitingWriters ? '1' : '0'];
 }

@@ -1,4 +1,5 @@
-import type { AcquireRequest, HeldType, OwnerRef, TransferableType, TransferRequest } from '../../lock-backend.js';
+import type { HeldType, OwnerRef, TransferableType, TransferRequest } from '../../lock-backend.js';
+import type { MemberAcquireRequest } from '../../quorum/quorum-member.js';
 import { LOCK, type LockKey } from '../calls/item-answer.js';
 import {
   announcedWriters,
@@ -22,7 +23,7 @@ export interface LockScript {
 
 export interface AcquireScript extends LockScript {
   /** The argument that the script takes besides the lease time, the highest token and the reserve. */
-  readonly option?: keyof Pick<AcquireRequest, 'waiterTimeout' | 'pastWaitingWriters'>;
+  readonly option?: keyof Pick<MemberAcquireRequest, 'waiterTimeout' | 'pastWaitingWriters'>;
 }
 
 export interface RefreshScript extends LockScript {

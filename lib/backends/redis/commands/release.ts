@@ -1,4 +1,5 @@
-import type { HeldType, OwnerRef, ReleaseReply, ReleaseRequest } from '../../lock-backend.js';
+import type { HeldType, OwnerRef, ReleaseReply } from '../../lock-backend.js';
+import type { MemberReleaseRequest } from '../../quorum/quorum-member.js';
 import type { BatchedScript } from '../calls/batched-script.js';
 import { keysOf, refuseFailure } from '../calls/item-answer.js';
 import type { RedisConnection } from '../connection/redis-connection.js';
@@ -16,7 +17,7 @@ const NOT_PUBLISHED = -2;
 const UNSENT: ReleaseReply = { released: false, listeners: 0, published: false, resent: false };
 
 /** Releases of one lock type, sent together. */
-export class ReleaseBatch implements BatchedScript<ReleaseRequest, ReleaseReply> {
+export class ReleaseBatch implements BatchedScript<MemberReleaseRequest, ReleaseReply> {
   readonly script;
   /** A late release does no harm. */
   readonly limited = false;
@@ -38,21 +39,21 @@ export class ReleaseBatch implements BatchedScript<ReleaseRequest, ReleaseReply>
     this.script = scripts[this.form.name];
   }
 
-  alike(one: ReleaseRequest, other: ReleaseRequest): boolean {
+  alike(one: MemberReleaseRequest, other: MemberReleaseRequest): boolean {
     return one.quietly === other.quietly;
   }
 
-  keys(requests: readonly ReleaseRequest[]): string[] {
+  keys(requests: readonly MemberReleaseRequest[]): string[] {
     return keysOf(this.form.keys, requests);
   }
 
-  args(requests: readonly ReleaseRequest[]): string[] {
+  args(requests: readonly MemberReleaseRequest[]): string[] {
     const args = [requests[0].quietly ? '' : this.publish()];
     for (const { owner } of requests) args.push(owner);
     return args;
   }
 
-  read(reply: unknown, index: number, request: ReleaseRequest, call: ScriptCall): ReleaseReply {
+  read(reply: unknown, index: number, request: MemberReleaseRequest, call: ScriptCall): ReleaseReply {
     const answer = Array.isArray(reply) ? reply[index] : reply;
     refuseFailure(answer, this.form.keys, request, call, this.connection);
     const server = this.connection.description;

@@ -22,6 +22,7 @@ import {
 } from '../../../../lib/backends/lock-backend.js';
 import { MemoryBackend } from '../../../../lib/backends/memory/memory-backend.js';
 import type { MemoryStore } from '../../../../lib/backends/memory/memory-store.js';
+import type { QuorumMember } from '../../../../lib/backends/quorum/quorum-member.js';
 import type { SynchronizerBackend } from '../../../../lib/backends/synchronizer-backend.js';
 import { SpentOwners } from '../../../support/watched/spent-owners.js';
 import type { LinkTrace, Subject } from './link-trace.js';
@@ -252,7 +253,7 @@ export class SimulatedLink implements LockBackend, ServerClient {
   }
 
   raiseToken(key: string, type: HeldType, token: number): Promise<void> {
-    return this.send('token', (backend) => backend.raiseToken(key, type, token));
+    return this.send('token', (backend) => (backend as QuorumMember).raiseToken(key, type, token));
   }
 
   refreshWaiters(places: readonly OwnerRef[], waiterTimeout: number): Promise<readonly boolean[]> {
@@ -373,6 +374,6 @@ function withLimit<T extends object>(reply: T, validUntil: number | undefined): 
 
 /** The same backend, but its tokens are higher than those that the client has seen, even after its data was lost. */
 function raised(backend: LockBackend, locks: readonly { key: string; type: HeldType }[], seen: number): LockBackend {
-  if (seen > 0) for (const { key, type } of locks) void backend.raiseToken(key, type, seen);
+  if (seen > 0) for (const { key, type } of locks) void (backend as QuorumMember).raiseToken(key, type, seen);
   return backend;
 }
