@@ -104,6 +104,7 @@ export class Attempt implements AcquireRequest, Linked<Attempt> {
       this.ownerSpent = reply.spent ?? false;
       return this.settle('busy', reply.validUntil !== undefined);
     }
+    this.context.pendingAttempts.granted();
     if (this.interference === 'removed') return this.settle('removed', true);
     if (reply.confirmed !== undefined) this.sent = reply.confirmed;
     this.error = lateAnswer(this.context.clock, this.sent, this.leaseTime, now);
@@ -113,6 +114,8 @@ export class Attempt implements AcquireRequest, Linked<Attempt> {
   /** Records an error, or that there was no answer. */
   failed(error: BackendError): void {
     this.context.pendingAttempts.end(this);
+    if (error.outcome === 'refused' && error.kind !== 'key')
+      this.context.pendingAttempts.refusal = { error, at: this.context.clock.now().monotonic, isOver: false };
     this.error = error;
     this.lateCopiesUntil = error.validUntil;
     this.ownerSpent = error.spent === true;
@@ -173,18 +176,33 @@ export class Attempt implements AcquireRequest, Linked<Attempt> {
  */
 export type Interference = 'removed' | 'doubtful';
 
+/** See {@link PendingAttempts.refusal}. */
+export interface Refusal {
+  readonly error: BackendError;
+  /** On the monotonic clock. */
+  readonly at: number;
+  /** The backend has granted a lock since. */
+  isOver: boolean;
+}
+
 /**
  * The pending attempts of one engine. A forced release is recorded in the attempt of its owner while the attempt
  * is pending.
  */
 export class PendingAttempts {
   private readonly pending = new LinkedQueue<Attempt>();
+  /** The last time that the backend refused to take a lock, although nobody held it. For `health()`. */
+  refusal: Refusal | undefined;
 
   /** @param doubted called when an attempt has ended and its owner may have been removed */
   constructor(private readonly doubted: (removal: Removal) => void) {}
 
   begin(attempt: Attempt): void {
     this.pending.push(attempt);
+  }
+
+  granted(): void {
+    if (this.refusal !== undefined) this.refusal.isOver = true;
   }
 
   end(attempt: Attempt): void {

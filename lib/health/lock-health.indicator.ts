@@ -9,14 +9,15 @@ export type LockHealthResult<Key extends string = string> = Record<
 >;
 
 /**
- * A health indicator for @nestjs/terminus 11 and 12. It checks whether Redis answers, messages about releases arrive,
- * renewals are on time, and no lock was lost in the last minute. It does not import terminus.
+ * A health indicator for @nestjs/terminus 11 and 12. It checks whether locks can be acquired: see
+ * `LockService.health`. Use it for a readiness check, but not for a liveness check, since a restart repairs neither
+ * Redis nor the user's rights, and ends leases that are held. It does not import terminus.
  *
  * ```ts
  * @Module({ imports: [TerminusModule], providers: [LockHealthIndicator], controllers: [HealthController] })
  * export class HealthModule {}
  *
- * @Get('health')
+ * @Get('ready')
  * @HealthCheck()
  * check() {
  *   return this.health.check([() => this.locks.isHealthy('locks')]);

@@ -8,6 +8,7 @@ import type { LockEngine } from '../engine/lock-engine.js';
 import { isPermitOf } from '../engine/permits/permit-id.js';
 import { checkOptionNames } from '../engine/terms/option-names.js';
 import { type LockClient, toLockClient } from './lock-client.js';
+import { PROBE_NAME } from './service-health.js';
 
 /** The result of `LockService.inspect`. @publicApi */
 export interface LockInspection {
@@ -240,7 +241,7 @@ export class LockView {
         `list(): cursor '${String(cursor).slice(0, 80)}' is not one that list() of this service returned; leave it out to start again`,
       );
     const namesOf = (keys: readonly string[]) =>
-      keys.map((key) => key.slice(keyPrefix.length)).filter((name) => name !== '');
+      keys.map((key) => key.slice(keyPrefix.length)).filter((name) => name !== '' && name !== PROBE_NAME);
     const names = namesOf(page.keys);
     const others = namesOf(page.synchronizers ?? []);
     const withResults = namesOf(page.results ?? []);

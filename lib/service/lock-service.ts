@@ -462,8 +462,9 @@ export class LockService {
   }
 
   /**
-   * Whether the backend answers, messages arrive, renewals are in time, and no lock was lost in the last minute. It
-   * never rejects.
+   * Whether locks can be acquired: the backend answers, grants a lock (it is tried at most every ten seconds), and has
+   * not just refused one; messages arrive, and renewals are in time. Recent losses and refusals are details. It never
+   * rejects. Use it for a readiness check, but not for a liveness check: a restart would end leases that are held.
    */
   health(): Promise<LockServiceHealth> {
     return this.state.check();

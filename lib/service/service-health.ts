@@ -1,9 +1,9 @@
-import type { BackendHealth } from '../backends/lock-backend.js';
+import { type BackendError, type BackendHealth, withReason } from '../backends/lock-backend.js';
 import type { LockEngine } from '../engine/lock-engine.js';
 
 /** The health of a lock service. See `LockService.health`. @publicApi */
 export interface LockServiceHealth {
-  /** Whether the backend answers and nothing else is wrong. */
+  /** Whether locks can be acquired and nothing else is wrong at the moment. */
   readonly healthy: boolean;
   /** The problems in words. Empty if there are none. */
   readonly problems: readonly string[];
@@ -13,11 +13,13 @@ export interface LockServiceHealth {
   readonly listening: boolean | undefined;
   /** How many held locks should have been renewed by now. */
   readonly lateRenewals: number;
-  /** How many locks were lost within the last minute. */
+  /** How many locks were lost within the last minute. This says nothing about whether locks can be acquired now. */
   readonly recentLosses: number;
+  /** Why the backend last refused a lock, if that was within the last minute. */
+  readonly lastRefusal: string | undefined;
 }
 
-/** How long a loss is reported, in milliseconds. */
+/** How long a loss or a refusal is reported, in milliseconds. */
 const RECENTLY = 60_000;
 const MOST_LOSSES = 1_000;
 /** A renewal counts as late when half of the lease and this many milliseconds more have passed. */
@@ -25,10 +27,22 @@ const TOLERANCE = 1_000;
 /** How long a new connection for messages may take before it counts as a problem, in milliseconds. */
 const SETTLING = 500;
 
+/**
+ * The name of the lock that health() acquires. It is the same in all processes, because databases keep a row for each
+ * name.
+ */
+export const PROBE_NAME = 'nestjs-redis-lock:health';
+/** How long the result of a probe is reused, and how long a refusal of another lock counts, in milliseconds. */
+const PROBE_INTERVAL = 10_000;
+/** When the probe's lock becomes free if its release does not arrive, in milliseconds. */
+const PROBE_LEASE = 2_000;
+
 /** Checks the health of a lock service. */
 export class ServiceHealth {
   /** When locks were lost. */
   private losses: number[] = [];
+  /** The last probe. It resolves to why no lock could be acquired. */
+  private probe: { readonly at: number; readonly failure: Promise<BackendError | undefined> } | undefined;
 
   constructor(private readonly engine: LockEngine) {
     engine.on('lost', () => {
@@ -37,29 +51,82 @@ export class ServiceHealth {
   }
 
   async check(): Promise<LockServiceHealth> {
-    const { runtime } = this.engine.settings;
+    const { context, settings } = this.engine;
+    const { runtime } = settings;
     const started = runtime.monotonic();
     let failure: Error | undefined;
+    const probed = context.shutdown.isClosing ? undefined : this.probed();
     const answer = await this.ping().catch((error: Error) => {
       failure = error;
     });
     const responseTime = failure === undefined ? Math.round(runtime.monotonic() - started) : undefined;
     const listening = answer?.listening === false ? await this.turn() : answer?.listening;
+    const unlockable = await probed;
+    // When the backend answers again, that is seen at once.
+    if (failure !== undefined) this.probe = undefined;
     const lateRenewals = this.lateRenewals();
     const recentLosses = this.losses.filter((at) => runtime.monotonic() - at < RECENTLY).length;
+    const refusal = this.refusal();
     const problems = [
-      failure === undefined ? [] : failure.message,
+      context.shutdown.isClosing ? 'the lock service is shutting down and grants no more locks' : [],
+      failure?.message ?? (unlockable && `no lock can be acquired: ${unlockable.message}`) ?? refusal?.problem ?? [],
       listening === false ? 'messages about releases do not arrive, so waiters may sleep longer' : [],
       lateRenewals > 0 ? `the renewals of ${lateRenewals} held locks are late` : [],
-      recentLosses > 0 ? `${recentLosses} locks were lost within the last minute` : [],
     ].flat();
-    return { healthy: problems.length === 0, problems, responseTime, listening, lateRenewals, recentLosses };
+    const healthy = problems.length === 0;
+    return {
+      healthy,
+      problems,
+      responseTime,
+      listening,
+      lateRenewals,
+      recentLosses,
+      lastRefusal: refusal?.text,
+    };
   }
 
   /** @throws LockUnavailableError when the backend does not answer */
   ping(what = 'health()'): Promise<BackendHealth> {
     const { inspector, settings } = this.engine;
     return inspector.askBackend(what, async () => (await settings.backend.ping?.()) ?? { listening: undefined });
+  }
+
+  private probed(): Promise<BackendError | undefined> {
+    const now = this.engine.settings.runtime.monotonic();
+    if (this.probe === undefined || now - this.probe.at >= PROBE_INTERVAL)
+      this.probe = { at: now, failure: this.acquireProbe() };
+    return this.probe.failure;
+  }
+
+  /**
+   * Acquires and releases a lock. It asks the backend directly, so there are neither events nor anything that a
+   * shutdown waits for. That another process holds the lock is as good an answer as the lock itself.
+   */
+  private async acquireProbe(): Promise<BackendError | undefined> {
+    const { context, settings } = this.engine;
+    const { backend, keyPrefix } = settings;
+    const probe = { key: keyPrefix + PROBE_NAME, type: 'reentrant', owner: context.newOwner() } as const;
+    let failure: BackendError | undefined;
+    try {
+      const reply = await backend.acquire({ ...probe, leaseTime: PROBE_LEASE, reserve: 0, waiterTimeout: 0 });
+      if (!reply.acquired) return undefined;
+    } catch (error) {
+      failure = withReason(backend, error as BackendError);
+    }
+    if (failure?.outcome !== 'refused') await backend.release(probe).catch(() => {});
+    return failure;
+  }
+
+  /** The last lock of a caller that the backend refused. It is a problem until it grants one again. */
+  private refusal(): { readonly text: string; readonly problem: string | undefined } | undefined {
+    const { context, settings } = this.engine;
+    const { refusal } = context.pendingAttempts;
+    if (refusal === undefined) return undefined;
+    const ago = settings.runtime.monotonic() - refusal.at;
+    if (ago >= RECENTLY) return undefined;
+    const text = `${withReason(settings.backend, refusal.error).message} (${Math.round(ago / 1_000)} s ago)`;
+    const isProblem = !refusal.isOver && ago < PROBE_INTERVAL;
+    return { text, problem: isProblem ? `a lock was refused: ${text}` : undefined };
   }
 
   private async turn(): Promise<boolean | undefined> {

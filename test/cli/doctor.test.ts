@@ -96,6 +96,17 @@ describe('doctor', () => {
     await evicting.stop();
   });
 
+  it('finds that a full Redis is WRONG', async () => {
+    const full = await startRedis({ args: ['--maxmemory', '1', '--maxmemory-policy', 'noeviction'] });
+    const { code, stdout } = await runCli(['doctor'], full.url);
+    expect(stdout).toMatch(
+      /WRONG +memory +Redis has no memory left, and refuses new locks: OOM.*\n +→ raise maxmemory/,
+    );
+    expect(stdout).not.toMatch(/lacks/);
+    expect(code).toBe(5);
+    await full.stop();
+  });
+
   it('only notes that policy if the memory is not limited', async () => {
     const unlimited = await startRedis({ args: ['--maxmemory-policy', 'allkeys-lru'] });
     const { code, stdout } = await runCli(['doctor'], unlimited.url);

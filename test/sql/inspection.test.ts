@@ -5,8 +5,9 @@ import type { ListedLock, ListOptions } from '../../lib/service/lock-inspection.
 import type { LockService } from '../../lib/service/lock-service.js';
 import { type DashboardApp, openDashboard } from '../dashboard/dashboard-app.js';
 import { startProcess } from '../support/processes/start-process.js';
+import { PASSWORD } from '../support/servers/sql/sql-server.js';
 import { until } from '../support/until.js';
-import { query } from './sessions.js';
+import { addUser, query } from './sessions.js';
 import { ALL_SQL_LOCKS } from './sql-locks.js';
 import { openSqlWorld } from './sql-world.js';
 
@@ -124,6 +125,16 @@ describe.each(ALL_SQL_LOCKS)('locks in SQL seen from outside, %s on %s', (which,
     expect(await locks.health()).toMatchObject({ healthy: true, problems: [], responseTime: expect.any(Number) });
     const lost = world.service({ url: world.server.urlAt(9) });
     expect(await lost.health()).toMatchObject({ healthy: false, problems: [expect.stringMatching(/ECONNREFUSED/)] });
+  });
+
+  it('is not healthy with a user that may not lock', async () => {
+    await world.service().connect();
+    const url = new URL(world.server.url);
+    url.username = await addUser(world, 'UPDATE');
+    url.password = PASSWORD;
+    const { healthy, problems } = await world.service({ url: url.href, createTable: false }).health();
+    expect(healthy).toBe(false);
+    expect(problems.join()).toMatch(/denied/i);
   });
 
   it('is on the dashboard, which releases by force', async () => {

@@ -28,13 +28,14 @@ export async function runDoctor(place: RedisPlace, keyPrefix: string, output: Ou
 
 async function examine(redis: OpenRedis, subject: RightsSubject): Promise<Check[]> {
   const { keyPrefix, isCluster } = subject;
+  const unusedKey = `${keyPrefix}{doctor-${randomUUID()}}`;
   const checks: [string, (master: Server) => Promise<Finding>][] = [
     ['version', checkVersion],
     ['role', checkRole],
-    ['memory', checkMemory],
+    ['memory', (master) => checkMemory(master, unusedKey)],
     ['rights', (master) => checkRights(master, subject)],
     ['pub/sub', (master) => checkPubSub(master)],
-    ['scripts', (master) => checkScripts(master, `${keyPrefix}{doctor-${randomUUID()}}`)],
+    ['scripts', (master) => checkScripts(master, unusedKey)],
     ['clock', checkClock],
   ];
   if (isCluster) checks.push(['cluster', checkCluster]);

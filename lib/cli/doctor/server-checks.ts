@@ -31,8 +31,21 @@ export async function checkRole(master: Server): Promise<Finding> {
   return ok(`master with ${replicas === 1 ? '1 replica' : `${replicas} replicas`}`);
 }
 
-/** An evicted lock can be granted twice, and a full Redis refuses new locks. */
-export async function checkMemory(master: Server): Promise<Finding> {
+/** Writes and removes a key. Redis refuses such a script when it has no memory left. */
+const WRITE = "redis.call('SET', KEYS[1], '', 'PX', 1000) return redis.call('DEL', KEYS[1])";
+
+/**
+ * An evicted lock can be granted twice, and a full Redis refuses new locks.
+ *
+ * @param key a key that nobody uses
+ */
+export async function checkMemory(master: Server, key: string): Promise<Finding> {
+  const refusal = await failureOf(master.ask('eval', WRITE, '1', key));
+  if (refusal !== undefined && /\bOOM\b/.test(refusal))
+    return wrong(
+      `Redis has no memory left, and refuses new locks: ${refusal}`,
+      'raise maxmemory, or find out which keys take the memory. Held locks are renewed and released all the same',
+    );
   const info = await infoOf(master, 'memory');
   const policy = info('maxmemory_policy') ?? (await setting(master, 'maxmemory-policy'));
   const limit = Number(info('maxmemory') ?? (await setting(master, 'maxmemory')) ?? 0);
