@@ -24,7 +24,7 @@ export type { FlightSerializer, Json, JsonResult } from './engine/flights/serial
 export type { Leadership, LeadOptions } from './engine/leadership/leadership.js';
 export type { DetachOptions, Lease, MultiLease } from './engine/lease/lease.js';
 export { nodeRuntime } from './engine/node-runtime.js';
-export { currentLease } from './engine/scope/lock-scope.js';
+export { currentLease, outsideLocks } from './engine/scope/lock-scope.js';
 export type { Duration } from './engine/terms/duration.js';
 export type { LockNames } from './engine/terms/lock-name.js';
 export type { AdoptOptions, LockOptions, ReleaseMode } from './engine/terms/lock-options.js';

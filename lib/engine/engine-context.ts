@@ -63,6 +63,8 @@ export interface EngineSettings {
   readonly onLost?: 'throw' | 'warn' | undefined;
   /** Default `'confirmed'`. */
   readonly release?: ReleaseMode | undefined;
+  /** Default true. */
+  readonly reentry?: boolean | undefined;
 }
 
 const NO_GATES: readonly EnteredGate[] = [];

@@ -54,10 +54,10 @@ export class LockEngine {
 
   constructor(readonly settings: EngineSettings) {
     const { watchdogTimeout, waitTime, outageTimeout = OUTAGE_TIMEOUT, keyPrefix } = settings;
-    const { onLost = 'throw', release = 'confirmed' } = settings;
+    const { onLost = 'throw', release = 'confirmed', reentry = true } = settings;
     this.context = new EngineContext(settings);
     this.inspector = new LockInspector(this.context, keyPrefix);
-    this.defaults = { ...DEFAULT_TERMS, waitTime, outageTimeout, leaseTime: watchdogTimeout, onLost, release };
+    this.defaults = { ...DEFAULT_TERMS, waitTime, outageTimeout, leaseTime: watchdogTimeout, onLost, release, reentry };
     this.leaseDefaults = { ...this.defaults, release: 'confirmed' };
   }
 
@@ -326,7 +326,7 @@ function acquireOne(context: EngineContext, name: string, terms: AcquisitionTerm
   if (terms.signal?.aborted) throw abortedError({ what: `the lock '${name}'`, name }, terms.signal);
   const hasScope = lockScopes.getStore() !== undefined;
   if (hasScope) {
-    const reentry = findReentry(context, key, terms.type);
+    const reentry = findReentry(context, key, terms);
     const acquireAgain = (terms: AcquisitionTerms) => acquireOne(context, name, terms, what);
     if (reentry !== undefined) return reenter(context, reentry, name, terms, acquireAgain);
   }

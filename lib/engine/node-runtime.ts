@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import type { Runtime, Timer } from '../backends/runtime.js';
-import { lockScopes } from './scope/lock-scope.js';
+import { outsideLocks } from './scope/lock-scope.js';
 
 /** With a longer delay, setTimeout would fire at once. */
 const LONGEST_DELAY = 2 ** 31 - 1;
@@ -11,7 +11,7 @@ export const nodeRuntime: Runtime = {
   wall: () => Date.now(),
   random: () => Math.random(),
   uuid: () => randomUUID(),
-  detached: (work) => (lockScopes.getStore() === undefined ? work() : lockScopes.exit(work)),
+  detached: outsideLocks,
   timer: (delay, callback, keepAlive) =>
     nodeRuntime.detached(() => new NodeTimer(delay, callback, keepAlive === 'keep-alive')),
   nextTurn: (callback) => nodeRuntime.detached(() => void setImmediate(callback)),

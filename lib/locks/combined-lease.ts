@@ -2,7 +2,7 @@ import { LockConfigurationError, LockError, LockLostError, LockNotOwnedError } f
 import type { Lease } from '../engine/lease/lease.js';
 import { LockLease } from '../engine/lease/lock-lease.js';
 import type { LockEngine } from '../engine/lock-engine.js';
-import { LockScope, lockScopes } from '../engine/scope/lock-scope.js';
+import { LockScope, lockScopes, scopeAround } from '../engine/scope/lock-scope.js';
 import { type Duration, MIN_LEASE_TIME, toMilliseconds } from '../engine/terms/duration.js';
 
 /** The lease of one member. */
@@ -88,9 +88,10 @@ export class CombinedLease implements Lease {
 
   async run<T>(body: (lease: Lease) => T | Promise<T>): Promise<T> {
     await this.confirm();
+    const live = this.lockLeases.filter((lease) => lease.live);
+    const outermost = live.find(({ isStranger }) => isStranger) ?? live[0];
     const scopes: LockScope[] = [];
-    for (const lease of this.lockLeases)
-      if (lease.live) scopes.push(new LockScope(lease, scopes.at(-1) ?? lockScopes.getStore(), this));
+    for (const lease of live) scopes.push(new LockScope(lease, scopes.at(-1) ?? scopeAround(outermost), this));
     try {
       return await lockScopes.run(scopes.at(-1), body, this);
     } finally {

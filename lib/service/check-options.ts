@@ -23,6 +23,7 @@ const OPTION_NAMES: readonly string[] = [
   'shutdownTimeout',
   'onLost',
   'release',
+  'reentry',
   'minReplicas',
   'replicaTimeout',
   'commandTimeout',
@@ -79,6 +80,7 @@ function checkValues({
   keyPrefix,
   onLost,
   release,
+  reentry,
   minReplicas,
   shardedPubSub,
 }: RedisLockOptions): void {
@@ -94,7 +96,7 @@ function checkValues({
     refuse('applicationName must be a string of 1 to 100 characters without control characters');
   if (connect !== undefined && connect !== 'lazy' && connect !== 'eager')
     refuse(`connect is '${connect}'; it must be 'lazy' or 'eager'`);
-  for (const [option, value] of Object.entries({ isGlobal, allowSuspiciousNames })) {
+  for (const [option, value] of Object.entries({ isGlobal, allowSuspiciousNames, reentry })) {
     if (value !== undefined && typeof value !== 'boolean')
       refuse(`${option} is ${typeof value === 'string' ? `'${value}'` : String(value)}; it must be true or false`);
   }

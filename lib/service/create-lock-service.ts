@@ -68,6 +68,7 @@ export function createLockServiceWith(runtime: Runtime, options: RedisLockOption
     allowSuspiciousNames: options.allowSuspiciousNames,
     onLost: options.onLost,
     release: options.release,
+    reentry: options.reentry,
   });
   if (options.connect !== 'eager') warnWhenNotConnected(engine);
   return new LockService(engine);

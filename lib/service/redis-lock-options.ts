@@ -71,6 +71,11 @@ export interface RedisLockOptions {
    * `onLost: 'throw'`, `minReplicas`, `quorum` or row locks. See `LockOptions.release`.
    */
   readonly release?: ReleaseMode;
+  /**
+   * Whether callers that run inside a lock may enter the same lock again, for calls that do not set their own. Default
+   * true. See `LockOptions.reentry`.
+   */
+  readonly reentry?: boolean;
   /** An acquisition succeeds only if this many replicas confirm it. Default 0: replicas are not asked. */
   readonly minReplicas?: number;
   /** How long to wait for the replicas. Default `'1s'`. */

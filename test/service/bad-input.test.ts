@@ -236,6 +236,7 @@ describe('createLockService()', () => {
     ['a logger that is none', { backend: 'memory', logger: 'x' }, 'logger must have the methods warn and error'],
     ['half a logger', { backend: 'memory', logger: { warn() {} } }, 'logger must have the methods warn and error'],
     ['isGlobal in words', { backend: 'memory', isGlobal: 'false' }, "isGlobal is 'false'; it must be true or false"],
+    ['reentry in words', { backend: 'memory', reentry: 'no' }, "reentry is 'no'; it must be true or false"],
     [
       'allowSuspiciousNames in words',
       { backend: 'memory', allowSuspiciousNames: 'no' },

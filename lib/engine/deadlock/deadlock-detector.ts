@@ -73,12 +73,12 @@ export class DeadlockDetector {
 
   /**
    * Registers a caller that runs in a scope and has just begun to wait. A tentative wait is ignored, because its caller
-   * can do without the lock.
+   * can do without the lock. A wait with `reentry: false` is, too, because its caller does not belong to the scope.
    */
   add(waiter: LockWaiter, place: WaitingPlace): void {
     const scope = lockScopes.getStore();
     if (this.backend === undefined || this.closed || scope === undefined || waiter.settled) return;
-    if (waiter.terms.tentative) return;
+    if (waiter.terms.tentative || !waiter.terms.reentry) return;
     const id = `${this.clientId}/${++this.ids}`;
     this.waits.push(new NestedWait(id, waiter, place, this.runtime.monotonic(), scope));
     if (this.waits.length >= this.sweepAt) this.sweep();

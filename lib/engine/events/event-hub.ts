@@ -9,6 +9,9 @@ export type EventChannels = Partial<Record<LockEventName, Channel>>;
 /** Events that carry durations. */
 const TIMED: readonly LockEventName[] = ['acquired', 'released', 'detached'];
 
+/** How many subjects of {@link EventHub.warnOnce} are remembered. Others are not warned about. */
+const MOST_SUBJECTS = 100;
+
 /**
  * The listeners of one service. An exception in a listener is logged and has no other effect. An `error` event without
  * a listener is logged, too.
@@ -22,6 +25,7 @@ export class EventHub {
   /** Whether somebody listens to failed acquisitions. */
   failures = false;
   private readonly listeners = new Map<LockEventName, Set<(event: never) => void>>();
+  private readonly warnedAbout = new Set<string>();
 
   /** @param logger must not throw */
   constructor(
@@ -41,6 +45,13 @@ export class EventHub {
       set.delete(listener);
       this.noteListeners();
     };
+  }
+
+  /** Logs a warning about a subject, such as a method, only the first time. */
+  warnOnce(subject: string, message: string): void {
+    if (this.warnedAbout.has(subject) || this.warnedAbout.size >= MOST_SUBJECTS) return;
+    this.warnedAbout.add(subject);
+    this.logger.warn(message);
   }
 
   /** Whether anybody listens to the event, so that it has to be created. */

@@ -43,7 +43,7 @@ async function joinOrAcquire(
   const key = context.keyOf(toLockName(name, what), what);
   if (terms.signal?.aborted) throw abortedError({ what: `the single flight '${name}'`, name }, terms.signal);
   const hasScope = lockScopes.getStore() !== undefined;
-  if (hasScope) refuseNested(context, name, key);
+  if (hasScope && terms.reentry) refuseNested(context, name, key);
   const scoped = context.admit(what, name, hasScope);
   const started = startTime(context);
   return new Promise((resolve, reject) => {

@@ -41,7 +41,7 @@ export interface ReleaseListener {
 }
 
 /** Those terms of an acquisition that its lease keeps. */
-export type LeaseTerms = Pick<AcquisitionTerms, 'onLost' | 'release' | 'group' | 'method'>;
+export type LeaseTerms = Pick<AcquisitionTerms, 'onLost' | 'release' | 'reentry' | 'group' | 'method'>;
 
 /** One lease's part in a held lock. */
 export interface LockShare {

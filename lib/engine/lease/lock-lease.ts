@@ -3,7 +3,7 @@ import { detachable, detachLock, toDetachedTime } from '../detached/detach-lock.
 import type { EngineContext } from '../engine-context.js';
 import { LockError, LockLostError, LockNotOwnedError, LockUnavailableError } from '../errors.js';
 import { lostOnReleaseError } from '../loss-reasons.js';
-import { LockScope, lockScopes, type ScopedLease } from '../scope/lock-scope.js';
+import { LockScope, lockScopes, type ScopedLease, scopeAround } from '../scope/lock-scope.js';
 import { type EnteredGate, ShareGates } from '../scope/share-gate.js';
 import { type Duration, toLeaseTime } from '../terms/duration.js';
 import type { ReleaseMode } from '../terms/lock-options.js';
@@ -93,6 +93,15 @@ export class LockLease implements ScopedLease, LockShare, ReleaseListener {
     return this.ending !== undefined;
   }
 
+  get isStranger(): boolean {
+    return !this.terms.reentry;
+  }
+
+  /** Whether this is a share in a lock whose holder has ended already. */
+  get outlivesHolder(): boolean {
+    return this.entered.length > 0 && this.entered.some(({ share }) => share.left);
+  }
+
   get gates(): ShareGates {
     this.shareGates ??= new ShareGates(this.entered);
     return this.shareGates;
@@ -133,7 +142,7 @@ export class LockLease implements ScopedLease, LockShare, ReleaseListener {
   async run<T>(body: (lease: Lease) => T | Promise<T>): Promise<T> {
     const confirmed = this.confirm();
     if (confirmed !== undefined) await confirmed;
-    const scope = new LockScope(this, lockScopes.getStore());
+    const scope = new LockScope(this, scopeAround(this));
     try {
       return await lockScopes.run(scope, body, this);
     } finally {

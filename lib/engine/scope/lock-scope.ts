@@ -11,6 +11,8 @@ export interface ScopedLease extends Lease {
   readonly live: boolean;
   /** Whether its share was given back, or is being given back. */
   readonly released: boolean;
+  /** Whether it was acquired with `reentry: false`. Its scopes then begin a new chain. */
+  readonly isStranger: boolean;
   readonly locks: readonly HeldLock[];
   readonly gates: ShareGates;
 }
@@ -25,7 +27,7 @@ export class LockScope {
   private ended = false;
 
   /**
-   * @param around the scope in which the caller runs
+   * @param around see {@link scopeAround}
    * @param shown the lease that `currentLease()` returns. For a multi-lock it is not `lease`, because each member has
    *   its own scope
    */
@@ -74,7 +76,7 @@ function firstNotOver(scope: LockScope | undefined): LockScope | undefined {
  * {@link LockScope} or of the leases in it. Two versions of the library in one process then have separate stores,
  * instead of calling methods that the other version's scopes do not have.
  */
-const STORE = Symbol.for('nestjs-redis-lock.scopes.5');
+const STORE = Symbol.for('nestjs-redis-lock.scopes.6');
 const shared = globalThis as { [STORE]?: AsyncLocalStorage<LockScope | undefined> };
 
 shared[STORE] ??= new AsyncLocalStorage();
@@ -88,6 +90,20 @@ export const lockScopes = shared[STORE];
 // Switches AsyncLocalStorage on when the library is loaded. Otherwise Node.js 20 and 22 would run work that was already
 // waiting in the scope of the first user. Running with `undefined` does not switch it on.
 lockScopes.run({} as never, () => {});
+
+/**
+ * The scope around a new scope of this lease: the one in which the caller runs. A stranger's scopes see only scopes that
+ * were opened inside them.
+ */
+export function scopeAround(lease: ScopedLease): LockScope | undefined {
+  const around = lockScopes.getStore();
+  return lease.isStranger && !isInside(around, lease) ? undefined : around;
+}
+
+function isInside(scope: LockScope | undefined, lease: ScopedLease): boolean {
+  while (scope !== undefined && scope.lease !== lease) scope = scope.parent;
+  return scope !== undefined;
+}
 
 /** The innermost live scope of the running flow. */
 export function currentScope(): LockScope | undefined {
@@ -130,4 +146,25 @@ export function currentLease(name?: string): Lease | undefined {
     if (scope.lease.names.includes(name)) return scope.lease;
   }
   return undefined;
+}
+
+/**
+ * Runs `work` outside all locks, as if the caller held none. What `work` starts is outside, too: `currentLease()` is
+ * undefined there, and acquiring a lock that the caller holds waits until it is free.
+ *
+ * Use it where work is started inside a lock but does not belong to it, because Node.js lets such work inherit the
+ * lock: jobs for a queue that other callers fill as well, and listeners and timers that nobody awaits.
+ *
+ * ```ts
+ * queue.add(() => outsideLocks(() => this.stock.decrement(sku)));
+ * ```
+ *
+ * Do not await such work inside the lock if it acquires the same lock: both would wait forever.
+ *
+ * @returns what `work` returns
+ * @see docs/queues-and-events.md
+ * @publicApi
+ */
+export function outsideLocks<T>(work: () => T): T {
+  return lockScopes.getStore() === undefined ? work() : lockScopes.exit(work);
 }

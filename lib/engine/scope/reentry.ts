@@ -26,9 +26,10 @@ export interface Reentry {
 /**
  * Searches the chain of scopes for a live lease of this service on `key`. A lease that has ended by the clock is
  * declared lost and does not count. A caller that wants to write becomes a child of the innermost share of that lock,
- * too, but shares the write lock of an outer scope if there is one.
+ * too, but shares the write lock of an outer scope if there is one. With `reentry: false`, the caller holds nothing.
  */
-export function findReentry(context: EngineContext, key: string, wanted: HeldType): Reentry | undefined {
+export function findReentry(context: EngineContext, key: string, terms: AcquisitionTerms): Reentry | undefined {
+  if (!terms.reentry) return undefined;
   let innermost: LockScope | undefined;
   let found: Omit<Reentry, 'scope'> | undefined;
   for (let scope = currentScope(); scope !== undefined; scope = liveFrom(scope.parent)) {
@@ -39,7 +40,7 @@ export function findReentry(context: EngineContext, key: string, wanted: HeldTyp
     // If lease.run() of an outer lease is called inside an inner scope, the inner lease's share is found later.
     if (innermost === undefined || lease.gates.isBelow(innermost.lease.gates, key)) innermost = scope;
     const mayWrite = found?.held.type === 'read' && held.type !== 'read';
-    if (found === undefined || (wanted !== 'read' && mayWrite)) found = { holder: lease, held };
+    if (found === undefined || (terms.type !== 'read' && mayWrite)) found = { holder: lease, held };
   }
   return innermost && found && { scope: innermost, ...found };
 }

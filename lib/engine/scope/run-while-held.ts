@@ -2,7 +2,7 @@ import type { EngineContext } from '../engine-context.js';
 import type { Lease } from '../lease/lease.js';
 import type { LockLease } from '../lease/lock-lease.js';
 import { runInHold } from '../trace/trace-hold.js';
-import { LockScope, lockScopes } from './lock-scope.js';
+import { LockScope, scopeAround } from './lock-scope.js';
 
 /**
  * Runs `body` in a scope of a lease, then releases the lease. An error of the body is thrown whatever the outcome of
@@ -18,7 +18,7 @@ export async function holdWhile<T>(
   holdAtLeast = 0,
 ): Promise<T> {
   const { runtime, work } = context;
-  const scope = new LockScope(lease, lockScopes.getStore());
+  const scope = new LockScope(lease, scopeAround(lease));
   const keepUntil = holdAtLeast > 0 ? runtime.monotonic() + holdAtLeast : 0;
   let result: T;
   work.bodyStarted();
@@ -35,11 +35,22 @@ export async function holdWhile<T>(
   return result;
 }
 
-function finish({ runtime, work }: EngineContext, lease: LockLease, keepUntil: number): Promise<void> | undefined {
+function finish(context: EngineContext, lease: LockLease, keepUntil: number): Promise<void> | undefined {
+  const { runtime, work } = context;
   const { release } = lease.terms;
   work.bodyEnded();
+  if (lease.outlivesHolder) warnOfLeak(context, lease);
   // The body has released the lease itself, so shutdown may still be waiting for the body.
   if (lease.released) work.changed();
   const rest = keepUntil > 0 ? keepUntil - runtime.monotonic() : 0;
   return rest > 0 ? lease.leaveFor(rest, release) : lease.releaseAs(release);
+}
+
+/** A body that was started inside a lock, and not awaited there, has run beside the body that holds the lock. */
+function warnOfLeak({ events }: EngineContext, { name, terms: { method, group } }: LockLease): void {
+  const what = method || `A body of withLock${group && ` with the group '${group}'`}`;
+  events.warnOnce(
+    what,
+    `${what} still ran inside the lock '${name}' after the code that holds it had ended. That code started it and did not await it, so both ran at the same time. Await it there, or let it wait for the lock: with reentry: false, or started in outsideLocks()`,
+  );
 }

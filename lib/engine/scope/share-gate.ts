@@ -22,6 +22,11 @@ export class ShareGates {
   /** @param entered the gates of the shares whose child this share is */
   constructor(readonly entered: readonly EnteredGate[]) {}
 
+  /** Whether the share was given back. */
+  get left(): boolean {
+    return this.leaving;
+  }
+
   /** The gate for this share's children in the lock with this key. */
   gate(key: string): ShareGate {
     let gate = this.below.get(key);

@@ -93,7 +93,7 @@ export class WantedLock implements Wanted {
    * @throws LockUpgradeError and LockConfigurationError as {@link shareMode} does
    */
   refreshReentry(): void {
-    this.reentry = findReentry(this.context, this.key, this.terms.type);
+    this.reentry = findReentry(this.context, this.key, this.terms);
     if (this.reentry !== undefined) shareMode(this.reentry.held, this.terms.type);
   }
 

@@ -46,6 +46,16 @@ export interface LockOptions {
    */
   readonly release?: ReleaseMode;
   /**
+   * Whether a caller that runs inside a lock may enter the same lock again. Node.js lets everything that is started
+   * inside a lock inherit it, also a queue's job or an event's listener that does not belong to the holder. With
+   * `false`, the call is treated as one from outside all locks: it has an owner id of its own, waits for whoever
+   * holds the lock, is never refused with LockUpgradeError or LockDeadlockError, and its body sees no outer lock. It
+   * waits forever if the code that holds the lock awaits it. Default: the module's `reentry`, which is true unless set.
+   *
+   * @see docs/queues-and-events.md
+   */
+  readonly reentry?: boolean;
+  /**
    * The name of this acquisition in events, metrics and client records. It describes the purpose in at most 200
    * characters and, unlike the lock's name, is the same for all calls. Default: none. (A decorated method has one
    * automatically.)
@@ -75,6 +85,8 @@ export interface AcquisitionTerms extends Purpose {
   readonly signal: AbortSignal | undefined;
   readonly onLost: 'throw' | 'warn';
   readonly release: ReleaseMode;
+  /** Whether the caller shares locks that are held around it. Otherwise it is treated as one outside all locks. */
+  readonly reentry: boolean;
   /** Whether the caller can do without this lock. Its wait is then never part of a deadlock. */
   readonly tentative: boolean;
   /** The caller waits for as long as others lead, so a long wait is no reason to warn. */
@@ -89,11 +101,22 @@ export const DEFAULT_TERMS = {
   group: '',
   method: '',
   skips: false,
+  reentry: true,
   tentative: false,
 } satisfies Partial<AcquisitionTerms>;
 
 export const LOCK_TYPES: readonly LockType[] = ['reentrant', 'fair', 'read', 'write', 'fenced'];
-const OPTION_NAMES = ['waitTime', 'outageTimeout', 'leaseTime', 'type', 'signal', 'onLost', 'release', 'group'];
+const OPTION_NAMES = [
+  'waitTime',
+  'outageTimeout',
+  'leaseTime',
+  'type',
+  'signal',
+  'onLost',
+  'release',
+  'reentry',
+  'group',
+];
 export const RELEASE_MODES: readonly ReleaseMode[] = ['confirmed', 'background'];
 const ADOPT_OPTION_NAMES: readonly string[] = [
   'leaseTime',
@@ -113,7 +136,7 @@ export const LONGEST_GROUP = 200;
 export function toTerms(options: LockOptions, defaults: AcquisitionTerms, what: string): AcquisitionTerms {
   checkOptionNames(options, OPTION_NAMES, what);
   const { waitTime, outageTimeout, leaseTime, type = defaults.type, signal, onLost = defaults.onLost } = options;
-  const { release = defaults.release, group = defaults.group } = options;
+  const { release = defaults.release, group = defaults.group, reentry = defaults.reentry } = options;
   if (options.type !== undefined && !LOCK_TYPES.includes(options.type)) {
     throw new LockConfigurationError(`${what}: type is '${type}'; it must be one of ${LOCK_TYPES.join(', ')}`);
   }
@@ -123,6 +146,8 @@ export function toTerms(options: LockOptions, defaults: AcquisitionTerms, what: 
   if (!RELEASE_MODES.includes(release)) {
     throw new LockConfigurationError(`${what}: release is '${release}'; it must be 'confirmed' or 'background'`);
   }
+  if (typeof reentry !== 'boolean')
+    throw new LockConfigurationError(`${what}: reentry is ${String(reentry)}; it must be true or false`);
   if (signal !== undefined && typeof signal?.addEventListener !== 'function') {
     throw new LockConfigurationError(`${what}: signal is not an AbortSignal`);
   }
@@ -134,6 +159,7 @@ export function toTerms(options: LockOptions, defaults: AcquisitionTerms, what: 
     group,
     method: defaults.method,
     skips: defaults.skips,
+    reentry,
     tentative: defaults.tentative,
     onLost,
     release,

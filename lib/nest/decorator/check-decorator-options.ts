@@ -16,13 +16,15 @@ const OPTION_NAMES: readonly string[] = [
   'holdAtLeast',
   'onLost',
   'release',
+  'reentry',
   'returns',
 ] satisfies OptionName[];
 
-const CHOICES: readonly (readonly [OptionName, readonly string[]])[] = [
+const CHOICES: readonly (readonly [OptionName, readonly unknown[]])[] = [
   ['type', LOCK_TYPES],
   ['onLost', ['throw', 'warn']],
   ['release', RELEASE_MODES],
+  ['reentry', [true, false]],
   ['returns', ['promise', 'observable', 'iterable'] satisfies ReturnKind[]],
 ];
 
@@ -47,7 +49,7 @@ export function toDecoratorOptions(given: LockKey | DistributedLockOptions, wher
 export function toOptions<Options extends { readonly key: LockKey; readonly service?: string }>(
   given: LockKey | Options,
   names: readonly string[],
-  choices: readonly (readonly [keyof Options, readonly string[]])[],
+  choices: readonly (readonly [keyof Options, readonly unknown[]])[],
   decorator: string,
   where: string,
 ): Pick<Options, 'key'> & Partial<Options> {
@@ -59,7 +61,7 @@ export function toOptions<Options extends { readonly key: LockKey; readonly serv
     if (!names.includes(option)) throw unknownOption(option, names, decorator, where);
   for (const [option, values] of choices) {
     const value = given[option];
-    if (value === undefined || values.includes(value as string)) continue;
+    if (value === undefined || values.includes(value)) continue;
     throw new LockConfigurationError(
       `${where}: ${String(option)} is ${describeValue(value)}; it must be one of ${values.join(', ')}`,
     );

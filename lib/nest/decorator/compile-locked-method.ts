@@ -99,7 +99,7 @@ function toNamesOf(key: LockKey, where: string, method: string): NamesOf {
 
 /** @returns `undefined` if the service's defaults apply */
 function toLockOptions(
-  { waitTime, outageTimeout, leaseTime, type, onLost, release, onBusy }: DistributedLockOptions,
+  { waitTime, outageTimeout, leaseTime, type, onLost, release, reentry, onBusy }: DistributedLockOptions,
   where: string,
 ): LockOptions | undefined {
   const isAnswered = onBusy !== undefined && onBusy !== 'throw';
@@ -111,6 +111,7 @@ function toLockOptions(
     ...(type !== undefined && { type }),
     ...(onLost !== undefined && { onLost }),
     ...(release !== undefined && { release }),
+    ...(reentry !== undefined && { reentry }),
   };
   return Object.keys(options).length > 0 ? options : undefined;
 }

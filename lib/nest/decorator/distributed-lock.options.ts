@@ -92,6 +92,11 @@ export interface DistributedLockOptions<Args extends readonly unknown[] = Anythi
    */
   readonly release?: ReleaseMode;
   /**
+   * Whether a call from inside the same lock enters it again. With `false`, such a call waits like any other. Use it for
+   * methods that queues and events start: see `LockOptions.reentry`. Default: the module's.
+   */
+  readonly reentry?: boolean;
+  /**
    * Whether the method returns a promise, an Observable or an AsyncIterable. It is detected for `async` and `async *`
    * methods, and for the declared return type `Observable` (with `emitDecoratorMetadata`, unless it is imported with
    * `import type`). Otherwise a promise is assumed. esbuild (tsx, Vite, Vitest) emits no such metadata: set

@@ -44,6 +44,7 @@ const OPTION_NAMES: readonly string[] = [
   'leaseTime',
   'service',
   'onLost',
+  'reentry',
 ] satisfies (keyof Given)[];
 
 /** A method with `@SingleFlight`. */

@@ -123,7 +123,7 @@ describe('the lookup of the holder of a lock', () => {
   it('describes the holder of a lock of this process, and one that is known, without a question', async () => {
     const { runtime, asked, lookup, linesOn } = open();
     await runtime.advance(1_000);
-    const terms = { onLost: 'throw', release: 'confirmed', group: 'jobs', method: 'Jobs.run' } as const;
+    const terms = { onLost: 'throw', release: 'confirmed', reentry: true, group: 'jobs', method: 'Jobs.run' } as const;
     const own = lookup.own({ since: 400, shares: [{ terms, lose: () => {} }] });
     expect(own).toEqual({
       clientId: 'bob',

@@ -23,7 +23,7 @@ describe('a wait in which there may be a deadlock', () => {
 
   /** A caller that holds a lock by `owner` begins to wait for another one. */
   function begin(owner: string): LockWaiter {
-    const waiter = { settled: false, name: 'busy', terms: { waitTime: 60_000 } } as LockWaiter;
+    const waiter = { settled: false, name: 'busy', terms: { waitTime: 60_000, reentry: true } } as LockWaiter;
     const lease = { live: true, released: false, locks: [{ owner }], gates: new ShareGates([]) };
     const scope = new LockScope(lease as unknown as ScopedLease, undefined);
     lockScopes.run(scope, () => detector.add(waiter, { key: 'lock:busy', dismiss: () => {} }));

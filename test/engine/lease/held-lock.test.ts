@@ -3,7 +3,7 @@ import { LockLostError } from '../../../lib/engine/errors.js';
 import { HeldLock, type LockKeeper, type LockShare } from '../../../lib/engine/lease/held-lock.js';
 import { openVirtualWorld } from '../../support/lock-world.js';
 
-const TERMS = { onLost: 'throw', release: 'confirmed', group: '', method: '' } as const;
+const TERMS = { onLost: 'throw', release: 'confirmed', reentry: true, group: '', method: '' } as const;
 
 /** Records what happens to a held lock. */
 class Keeper implements LockKeeper {

@@ -207,6 +207,7 @@ describe('what is checked when the class is defined', () => {
     ["holdAtLeast is '1 fortnight'", { key: 'job', holdAtLeast: '1 fortnight' }],
     ["type is 'mutex'; it must be one of reentrant, fair, read, write, fenced", { key: 'job', type: 'mutex' }],
     ["onLost is 'ignore'; it must be one of throw, warn", { key: 'job', onLost: 'ignore' }],
+    ["reentry is 'no'; it must be one of true, false", { key: 'job', reentry: 'no' }],
     ["returns is 'stream'; it must be one of promise, observable, iterable", { key: 'job', returns: 'stream' }],
     ["service is ''", { key: 'job', service: '' }],
     ["onBusy is 'anwser'", { key: 'job', onBusy: 'anwser' }],

@@ -1,6 +1,8 @@
 import { Injectable } from '@nestjs/common';
 import { EventEmitter2, EventEmitterModule, OnEvent } from '@nestjs/event-emitter';
 import { DistributedLock } from '../../../lib/nest/decorator/distributed-lock.decorator.js';
+import { SingleFlight } from '../../../lib/nest/decorator/single-flight.decorator.js';
+import { until } from '../../support/until.js';
 import { Section } from '../support/section.js';
 import { startApp } from '../support/start-app.js';
 
@@ -60,5 +62,75 @@ describe('with @nestjs/event-emitter', () => {
     setTimeout(open, 50);
     await events;
     expect(section.most).toBe(2);
+  });
+});
+
+/** Emits an event inside a lock, and does not wait for the listeners, as `emit` does not. */
+@Injectable()
+class Shop {
+  runs = 0;
+
+  constructor(private readonly emitter: EventEmitter2) {}
+
+  @DistributedLock('sku:#<args[0].sku>')
+  async sell(order: { sku: string }, event: string) {
+    this.emitter.emit(event, order);
+    return section.visit();
+  }
+
+  @SingleFlight({ key: 'prices', reentry: false })
+  async prices() {
+    return ++this.runs;
+  }
+}
+
+@Injectable()
+class Listeners {
+  @OnEvent('sold.inherits')
+  @DistributedLock('sku:#<args[0].sku>')
+  async inherits(_order: { sku: string }) {
+    return section.visit();
+  }
+
+  @OnEvent('sold.stranger')
+  @DistributedLock({ key: 'sku:#<args[0].sku>', reentry: false })
+  async stranger(_order: { sku: string }) {
+    return section.visit();
+  }
+}
+
+describe('a listener of an event that is emitted inside its lock', () => {
+  beforeEach(() => Object.assign(section, new Section()));
+
+  const sell = async (event: string, reentry?: boolean) => {
+    const options = { backend: 'memory', shutdownTimeout: 10, ...(reentry !== undefined && { reentry }) } as const;
+    const app = await startApp({ imports: [EventEmitterModule.forRoot()], providers: [Shop, Listeners] }, options);
+    await app.get(Shop).sell({ sku: 'a' }, event);
+    await until(() => section.entered === 2 && !section.occupied);
+    await app.close();
+    return section.most;
+  };
+
+  it('runs beside the method that emits it', async () => {
+    expect(await sell('sold.inherits')).toBe(2);
+  });
+
+  it('waits for that method with reentry: false, also as the default of the module', async () => {
+    expect(await sell('sold.stranger')).toBe(1);
+    Object.assign(section, new Section());
+    expect(await sell('sold.inherits', false)).toBe(1);
+  });
+
+  it('may be a single flight, which joins the run that it was started in', async () => {
+    const app = await startApp({ imports: [EventEmitterModule.forRoot()], providers: [Shop] });
+    const shop = app.get(Shop);
+    const results: unknown[] = [];
+    await app.locks.singleFlight('prices', async () => {
+      void shop.prices().then((result) => results.push(result));
+      return 7;
+    });
+    await until(() => results.length === 1);
+    expect([results, shop.runs]).toEqual([[7], 0]);
+    await app.close();
   });
 });
