@@ -49,6 +49,7 @@ const runners = {
 
   docs(...args) {
     needRedis();
+    install('test/docs');
     step('scripts', EMBED);
     finishWithJest(...testsOf('docs'), ...args);
   },
@@ -168,6 +169,15 @@ function wheelOf(name, wheel) {
 
 function testsOf(name) {
   return only(SUITES[name].tests);
+}
+
+/** Installs what only the tests of this folder need. */
+function install(folder) {
+  const { status } = spawnSync('npm', ['ci', '--prefix', folder, '--no-audit', '--no-fund', '--prefer-offline'], {
+    cwd: root,
+    stdio: ['ignore', 'ignore', 'inherit'],
+  });
+  if (status !== 0) process.exit(status ?? 1);
 }
 
 function build() {
