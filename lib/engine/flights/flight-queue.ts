@@ -9,7 +9,7 @@ import type {
 import { Attempt } from '../attempt.js';
 import type { LinkedQueue } from '../collections/linked-queue.js';
 import type { EngineContext } from '../engine-context.js';
-import { noteLoss, unusedOwner } from '../lease/background-releases.js';
+import { giveBackForgotten, noteLoss, unusedOwner } from '../lease/background-releases.js';
 import { HeldLock, type LockKeeper, type ReleaseOutcome } from '../lease/held-lock.js';
 import { type Moment, validity } from '../lease/lease-clock.js';
 import { RecallableRelease } from '../lease/recallable-release.js';
@@ -295,11 +295,9 @@ export class FlightQueue implements LockKeeper {
   }
 
   giveBack(held: HeldLock): ReleaseOutcome | Promise<ReleaseOutcome> {
-    const { context, run } = this;
-    if (held.lost !== undefined || run?.held !== held) {
-      context.backgroundReleases.release(unusedOwner(held));
-      return 'gone';
-    }
+    const forgotten = giveBackForgotten(this.context, held);
+    if (forgotten !== undefined) return forgotten;
+    const run = this.run as Run; // it is set until the queue has forgotten the lock
     this.context.watchdog.drop(held);
     this.departures++;
     return this.depart(run).then((outcome) => {

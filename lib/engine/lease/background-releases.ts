@@ -2,7 +2,7 @@ import { BackOff, FIRST_PAUSE } from '../../backends/back-off.js';
 import type { FlightRelease, LockBackend, OwnerRef, ReleaseReply } from '../../backends/lock-backend.js';
 import type { Runtime } from '../../backends/runtime.js';
 import type { EngineContext } from '../engine-context.js';
-import type { HeldLock } from './held-lock.js';
+import type { HeldLock, ReleaseOutcome } from './held-lock.js';
 import { announceLost } from './lease-events.js';
 import type { Departing, UnsettledReleases } from './unsettled-releases.js';
 
@@ -22,6 +22,18 @@ export function noteLoss(context: EngineContext, held: HeldLock): void {
   const [share] = held.shares;
   if (share === undefined) context.backgroundReleases.release(unusedOwner(held));
   else announceLost(context, held, held.lost as Error, share.terms);
+}
+
+/**
+ * Gives back a lock that its queue has forgotten, because it was lost or abandoned. It is released only in the backend.
+ *
+ * @returns undefined if the queue has not forgotten it
+ */
+export function giveBackForgotten(context: EngineContext, held: HeldLock): ReleaseOutcome | undefined {
+  if (held.lost === undefined && !held.abandoned) return undefined;
+  context.watchdog.drop(held);
+  context.backgroundReleases.release(unusedOwner(held));
+  return held.lost === undefined ? 'released' : 'gone';
 }
 
 /** An owner that is no longer used, but that the backend may still have. */

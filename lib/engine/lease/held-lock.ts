@@ -21,7 +21,7 @@ export interface LockKeeper {
    * @param listener for a caller that does not wait; receives the outcome later if the result is `undefined`
    */
   giveBack(held: HeldLock, now?: Moment, listener?: ReleaseListener): GivenBack;
-  /** Removes the lock from queues and renewals, and lets it lapse. */
+  /** Removes the lock from queues and renewals, and lets it lapse. Nobody gets it here any more. */
   forget(held: HeldLock): void;
   lost(held: HeldLock): void;
 }
@@ -83,6 +83,11 @@ export class HeldLock implements Renewable<HeldLock> {
   handedOff = false;
   /** Set at most once. */
   lost: LockLostError | undefined;
+  /**
+   * The lock is left to lapse although its body may still run. It is not renewed, and goes to nobody in this process
+   * when its last share is given back.
+   */
+  abandoned = false;
   /** Set for a write lock whose owner has taken the read lock as well. The read lock may outlive the write lock. */
   downgrade: ReadDowngrade | undefined;
   /** Copies of its acquisition may be under way. The backend may execute them until its clock shows this time. */
@@ -113,6 +118,8 @@ export class HeldLock implements Renewable<HeldLock> {
   readonly owner: string;
   /** The lease time that the acquisition requested. */
   readonly leaseTime: number;
+  /** Whether the watchdog never renews the lease. */
+  fixed: boolean;
   /** When the lease began: just before this process sent the last confirmed command that set it. */
   confirmed: Moment;
   /** The fencing token of the present shares. */
@@ -122,20 +129,20 @@ export class HeldLock implements Renewable<HeldLock> {
 
   /**
    * @param attempt the granted attempt
-   * @param fixed true if the watchdog never renews the lease
    * @param since the time at which this process got the lock, in whole milliseconds of the monotonic clock; a hand-off
    *   does not change it
    */
   constructor(
     readonly keeper: LockKeeper,
     attempt: Attempt,
-    readonly fixed: boolean,
+    fixed: boolean,
     { token, reserved }: Pick<Acquired, 'token' | 'reserved'>,
     readonly since: number,
   ) {
     this.type = attempt.type;
     this.owner = attempt.owner;
     this.leaseTime = this.validFor = attempt.leaseTime;
+    this.fixed = fixed;
     this.confirmed = attempt.sent;
     this.lateCopiesUntil = attempt.lateCopiesUntil;
     this.token = token;
@@ -172,6 +179,12 @@ export class HeldLock implements Renewable<HeldLock> {
   /** Lets the lock lapse, even if it has shares. */
   disown(): void {
     this.shares = NO_SHARES;
+  }
+
+  /** Stops renewing the lock, although its body may still run. Its lease is still judged by the clock. */
+  abandon(): void {
+    this.abandoned = this.fixed = true;
+    this.keeper.forget(this);
   }
 
   /** Keeps the lock at least until this moment of the monotonic clock. */

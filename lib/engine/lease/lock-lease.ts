@@ -27,6 +27,8 @@ export class LockLease implements ScopedLease, LockShare, ReleaseListener {
   private ending: Promise<void> | undefined;
   private controller: AbortController | undefined;
   loss: LockLostError | undefined;
+  /** Why its locks are left to lapse. */
+  private abandoned: Error | undefined;
   /** The lock was detached, and stays locked after this lease. */
   detached = false;
   private shareGates: ShareGates | undefined;
@@ -128,6 +130,7 @@ export class LockLease implements ScopedLease, LockShare, ReleaseListener {
   async extend(duration: Duration): Promise<void> {
     const leaseTime = toLeaseTime(duration, `extend() of '${this.name}': duration`);
     this.assertLive();
+    if (this.abandoned !== undefined) throw this.abandoned;
     const { backend, watchdog } = this.context;
     try {
       await Promise.all(this.locks.map((lock) => watchdog.extend(lock, leaseTime)));
@@ -187,6 +190,7 @@ export class LockLease implements ScopedLease, LockShare, ReleaseListener {
   async detach(options: DetachOptions): Promise<string> {
     const leaseTime = toDetachedTime(options, this.name);
     this.assertLive();
+    if (this.abandoned !== undefined) throw this.abandoned;
     const held = detachable(this.context, this.name, this.locks);
     this.context.watchdog.judge(held);
     this.assertLive(); // the clocks alone may show that it was lost
@@ -236,9 +240,14 @@ export class LockLease implements ScopedLease, LockShare, ReleaseListener {
     this.controller.abort(reason);
   }
 
-  /** Signals the body to stop. The locks lapse with their leases. */
+  /** Signals the body to stop. The locks lapse with their leases, which the watchdog still judges. */
   abort(reason: Error): void {
-    for (const lock of this.locks) lock.keeper.forget(lock);
+    const now = this.context.clock.now();
+    for (const lock of this.locks) {
+      lock.abandon();
+      this.context.watchdog.guard(lock, now);
+    }
+    this.abandoned = reason;
     this.requestEnd(reason);
   }
 

@@ -4,7 +4,7 @@ import type { Timer } from '../../backends/runtime.js';
 import { Attempt } from '../attempt.js';
 import type { LinkedQueue } from '../collections/linked-queue.js';
 import type { EngineContext } from '../engine-context.js';
-import { noteLoss, unusedOwner } from '../lease/background-releases.js';
+import { giveBackForgotten, noteLoss } from '../lease/background-releases.js';
 import {
   type GivenBack,
   HeldLock,
@@ -335,9 +335,7 @@ export class FairQueue implements LockKeeper {
   }
 
   giveBack(held: HeldLock, _now?: Moment, listener?: ReleaseListener): GivenBack {
-    if (held.lost === undefined) return this.release(held, listener);
-    this.context.backgroundReleases.release(unusedOwner(held));
-    return 'gone';
+    return giveBackForgotten(this.context, held) ?? this.release(held, listener);
   }
 
   private release(held: HeldLock, listener?: ReleaseListener): Promise<ReleaseOutcome> | undefined {

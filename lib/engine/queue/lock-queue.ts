@@ -11,7 +11,7 @@ import {
 import { Attempt } from '../attempt.js';
 import type { LinkedQueue } from '../collections/linked-queue.js';
 import type { EngineContext } from '../engine-context.js';
-import { noteLoss, unusedOwner } from '../lease/background-releases.js';
+import { giveBackForgotten, noteLoss, unusedOwner } from '../lease/background-releases.js';
 import {
   type GivenBack,
   HeldLock,
@@ -479,10 +479,8 @@ export class LockQueue implements LockKeeper {
   giveBack(held: HeldLock, now?: Moment, listener?: ReleaseListener): GivenBack {
     const { downgrade } = held;
     downgrade?.abandon();
-    if (held.lost !== undefined) {
-      this.context.backgroundReleases.release(unusedOwner(held));
-      return 'gone';
-    }
+    const forgotten = giveBackForgotten(this.context, held);
+    if (forgotten !== undefined) return forgotten;
     const next = this.waiting.first;
     const route = next === undefined ? 'release' : this.route(held, next, now);
     return next === undefined || route === 'release' ? this.release(held, listener) : this.handOver(held, next, route);
