@@ -118,7 +118,8 @@ export interface LockBackend {
   acquireAll(requests: readonly AcquireRequest[]): Promise<AcquireAllReply>;
 
   /**
-   * Releases the lock of this owner and wakes waiters.
+   * Releases the lock of this owner and wakes waiters. The release of a fair lock wakes the head of its queue. If the
+   * queue is empty, it wakes those who listen as `'reentrant'`.
    *
    * @throws BackendError
    */

@@ -90,6 +90,12 @@ export interface Busy extends Answered {
    * then needs a new owner.
    */
   readonly spent?: boolean;
+  /**
+   * Set when the lock is held as another kind than this request's, so that those who listen as this type do not hear of
+   * its release: listen as this type, too. (`fair` always listens as `'reentrant'`, too, because replies do not
+   * distinguish them.)
+   */
+  readonly heldAs?: 'reentrant' | 'write';
 }
 
 /** @publicApi */

@@ -10,7 +10,12 @@ export function findBusy(store: MemoryStore, request: MemberAcquireRequest, now:
   const record = store.locks.get(key, now);
   if (record !== undefined) {
     if (record.isHeldBy(owner, type, now)) return undefined;
-    if (!record.admits(owner, type, now)) return busy(record.lastToExpire(now), now);
+    if (!record.admits(owner, type, now)) {
+      const found = busy(record.lastToExpire(now), now);
+      return isReadWrite(type) === record.isReadWrite
+        ? found
+        : { ...found, heldAs: record.isReadWrite ? 'write' : 'reentrant' };
+    }
   }
   const ahead = waiterAhead(store, request, record, now);
   return ahead && busy(ahead, now);

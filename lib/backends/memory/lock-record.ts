@@ -3,6 +3,8 @@ import { ExpiringMap, isPast, latestOf } from './expiring-map.js';
 
 /** The owners of one lock. All methods ignore owners whose lease has ended. Times are on the store's clock. */
 export interface LockRecord {
+  /** Whether it is held as a read/write lock. */
+  readonly isReadWrite: boolean;
   /** Whether nobody holds the lock any more. */
   isEmpty(now: number): boolean;
   /** Whether this owner holds the lock as this type. */
@@ -31,6 +33,8 @@ export function remaining(deadline: number, now: number): number {
  * The owner of a reentrant, fair or fenced lock. Under one name, these three types exclude each other, as in Redis.
  */
 export class ExclusiveRecord implements LockRecord {
+  readonly isReadWrite = false;
+
   constructor(
     private owner: string,
     private deadline: number,
@@ -76,6 +80,7 @@ export class ExclusiveRecord implements LockRecord {
  * layout, and it keeps its read lock when it releases the write lock.
  */
 export class ReadWriteRecord implements LockRecord {
+  readonly isReadWrite = true;
   private writer: string | undefined;
   private writerDeadline = 0;
   private readonly readers = new ExpiringMap(isPast);

@@ -207,7 +207,7 @@ export class MemoryBackend implements LockBackend {
     for (const owner of owners) record.evict(owner);
     if (owners.length > 0 && record.isEmpty(now)) {
       locks.delete(key);
-      for (const type of ['reentrant', 'write', 'fair'] as const) this.messages.wake(key, type, now);
+      this.messages.wakeAll(key, now);
     }
     this.messages.notifyRemoved(key, owners);
     return owners;

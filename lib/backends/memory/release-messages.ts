@@ -18,16 +18,23 @@ export class ReleaseMessages {
   ) {}
 
   /**
-   * Notifies the waiters of this type that the lock may be available, or only the head of a fair lock. Returns how many
-   * other clients listened.
+   * Notifies those who listen as this type that the lock may be available, or only the head of a fair lock's queue. If
+   * that is empty, notifies waiters of other types. Returns how many other clients listened.
    */
   wake(key: string, type: HeldType, now: number): number {
     const { channels, fairWaiters } = this.store;
     if (channels.isSilent) return 0;
     if (type !== 'fair') return this.publish(channelOf(key, type, ''));
     const owner = fairWaiters.get(key, now)?.head(now)?.[0];
-    if (owner === undefined) return 0;
+    if (owner === undefined) return this.publish(channelOf(key, 'reentrant', ''));
     return this.publish(channelOf(key, type, clientOf(owner)), { kind: 'message', owner });
+  }
+
+  /** Notifies waiters of all types. */
+  wakeAll(key: string, now: number): void {
+    this.wake(key, 'write', now);
+    this.wake(key, 'fair', now);
+    if (this.store.fairWaiters.get(key, now) !== undefined) this.wake(key, 'reentrant', now);
   }
 
   /** Like {@link wake}, if nobody holds the lock. */

@@ -27,7 +27,14 @@ export async function busyReply(
       ? await inspectHolder(nodes, keys[index])
       : { holder, remaining: untilFree(attempt, nodes.majority) };
   const pause = SHORTEST_PAUSE + (LONGEST_PAUSE - SHORTEST_PAUSE + took) * nodes.runtime.random();
-  return { acquired: false, index, spent, ...(seen ?? { holder: busyNodes[0].holder, remaining: Math.ceil(pause) }) };
+  const heldAs = busyNodes.find((busy) => busy.heldAs !== undefined)?.heldAs;
+  return {
+    acquired: false,
+    index,
+    spent,
+    ...(heldAs && { heldAs }),
+    ...(seen ?? { holder: busyNodes[0].holder, remaining: Math.ceil(pause) }),
+  };
 }
 
 /** Milliseconds until leases have ended on enough nodes to make a majority together with the free ones. */

@@ -1,5 +1,5 @@
 import type { BackendError } from '../backend-error.js';
-import type { OwnerRef } from '../lock-requests.js';
+import type { Busy, OwnerRef } from '../lock-requests.js';
 import { agreeOnTokens, type Grant } from './agree-on-tokens.js';
 import { collectReplies, countReplies, majorityAgrees, type NodeReplies, noMajorityError } from './collect-replies.js';
 import { mostCommon } from './majority-view.js';
@@ -16,6 +16,7 @@ export interface NodeBusy {
   readonly index: number;
   readonly remaining: number;
   readonly holder: string | undefined;
+  readonly heldAs?: Busy['heldAs'];
 }
 
 export interface Attempt {

@@ -5,6 +5,7 @@ import type {
   FlightBusy,
   FlightRelease,
   FlightReply,
+  HeldType,
 } from '../../backends/lock-backend.js';
 import { Attempt } from '../attempt.js';
 import type { LinkedQueue } from '../collections/linked-queue.js';
@@ -92,7 +93,7 @@ export class FlightQueue implements LockKeeper {
     const { backend, runtime, clientId } = context;
     this.line = new WaitingLine(context, this);
     this.turn = new TurnToAsk(
-      (listener) => backend.subscribe(key, 'flight', clientId, listener),
+      (listener, heldAs: HeldType = 'flight') => backend.subscribe(key, heldAs, clientId, listener),
       runtime,
       () => this.resume(),
     );
@@ -255,7 +256,7 @@ export class FlightQueue implements LockKeeper {
     for (const caller of present) caller.begin ??= reply.reading;
     this.refuseTriers((trier) => this.line.busy(trier));
     if (this.waiting.length === 0) return;
-    this.turn.busy(reply.remaining, reply.holder);
+    this.turn.busy(reply.remaining, reply.holder, reply.heldAs);
     this.line.rest();
   }
 

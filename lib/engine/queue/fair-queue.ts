@@ -1,5 +1,5 @@
 import { BackOff } from '../../backends/back-off.js';
-import type { AcquireReply, BackendError, Busy, Subscription, Wake } from '../../backends/lock-backend.js';
+import type { AcquireReply, BackendError, Busy, HeldType, Subscription, Wake } from '../../backends/lock-backend.js';
 import type { Timer } from '../../backends/runtime.js';
 import { Attempt } from '../attempt.js';
 import type { LinkedQueue } from '../collections/linked-queue.js';
@@ -42,6 +42,8 @@ export class FairQueue implements LockKeeper {
   private readonly backOff: BackOff;
   private readonly heartbeat: WaiterHeartbeat;
   private subscription: Subscription | undefined;
+  /** Subscriptions to releases of holders of other types. */
+  private readonly otherTypes = new Map<HeldType, Subscription>();
   private timer: Timer | undefined;
   /** Whether the last attempt failed. */
   private failing = false;
@@ -110,6 +112,8 @@ export class FairQueue implements LockKeeper {
     if (!this.line.isIdle) return;
     this.subscription?.close();
     this.subscription = undefined;
+    for (const subscription of this.otherTypes.values()) subscription.close();
+    this.otherTypes.clear();
     this.line.close();
     this.onIdle(this);
   }
@@ -181,7 +185,7 @@ export class FairQueue implements LockKeeper {
     if (waiter.settled) this.unregister(waiter);
     else if (waiter.triesOnce && this.asksBehindRelease(waiter, reply)) return;
     else if (waiter.triesOnce) this.line.dismiss(waiter, this.line.refusal(waiter));
-    else this.waitForWake(waiter, reply.remaining);
+    else this.waitForWake(waiter, reply);
   }
 
   /** Used only for a caller that tries once. Other callers are woken by the release. */
@@ -219,9 +223,10 @@ export class FairQueue implements LockKeeper {
 
   // ── Waiting for a message ──────────────────────────────────────────────────────────────────────────────────────────
 
-  private waitForWake(waiter: LockWaiter, remaining: number): void {
+  private waitForWake(waiter: LockWaiter, { remaining, heldAs = 'reentrant' }: Busy): void {
     this.askFirstAfter(remaining);
     this.listen();
+    this.listenTo(heldAs);
     this.heartbeat.start();
     if (waiter.woken) this.ask(waiter);
     waiter.woken = false;
@@ -242,6 +247,20 @@ export class FairQueue implements LockKeeper {
     // A release may have been missed before the subscription was confirmed, so ask once more.
     subscription.ready.then(() => {
       if (this.subscription === subscription) this.askAll();
+    });
+  }
+
+  /**
+   * The release of a holder of another type is not addressed to the head of the backend's queue. A busy answer does not
+   * say whether the holder's type is `fair` or `reentrant`.
+   */
+  private listenTo(heldAs: HeldType): void {
+    if (this.otherTypes.has(heldAs)) return;
+    const { backend, clientId } = this.context;
+    const subscription = backend.subscribe(this.key, heldAs, clientId, () => this.askFirst());
+    this.otherTypes.set(heldAs, subscription);
+    subscription.ready.then(() => {
+      if (this.otherTypes.get(heldAs) === subscription) this.askFirst();
     });
   }
 

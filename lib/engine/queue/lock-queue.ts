@@ -290,7 +290,7 @@ export class LockQueue implements LockKeeper {
     else if (this.asksBehindRelease(waiter, reply)) return;
     this.refuseTriers((trier) => this.line.busy(trier));
     if (this.waiting.length > 0 && this.context.backend.blocking === undefined) {
-      this.turn.busy(reply.remaining, reply.holder);
+      this.turn.busy(reply.remaining, reply.holder, reply.heldAs);
       this.line.rest();
       if (isRegistered(waiter)) this.keepRegistered();
     }
@@ -339,7 +339,7 @@ export class LockQueue implements LockKeeper {
   private get turn(): TurnToAsk {
     const { backend, runtime, clientId } = this.context;
     this.again ??= new TurnToAsk(
-      (listener) => backend.subscribe(this.key, this.type, clientId, listener),
+      (listener, heldAs: HeldType = this.type) => backend.subscribe(this.key, heldAs, clientId, listener),
       runtime,
       () => this.resume(),
       (holder) => (this.type === 'read' ? undefined : backend.takeTicket?.(this.key, holder)),

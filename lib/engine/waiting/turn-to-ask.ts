@@ -1,5 +1,5 @@
 import { BackOff } from '../../backends/back-off.js';
-import type { Subscription, Wake } from '../../backends/lock-backend.js';
+import type { Busy, Subscription, Wake } from '../../backends/lock-backend.js';
 import type { Runtime, Timer } from '../../backends/runtime.js';
 
 /** How long a process of rank r waits for each of the r processes in front of it, in milliseconds. */
@@ -39,6 +39,8 @@ type State = 'open' | 'asking' | 'resting' | 'yielding' | 'backing off';
 export class TurnToAsk {
   private state: State = 'open';
   private subscription: Subscription | undefined;
+  /** Listens for the release of a holder of another kind, whose messages do not count for `rank`. */
+  private otherKind: Subscription | undefined;
   private timer: Timer | undefined;
   private rank = 0;
   private yieldUntil = 0;
@@ -53,12 +55,13 @@ export class TurnToAsk {
   private readonly backOff: BackOff;
 
   /**
+   * @param subscribe listens for releases of this type, or of holders of another kind
    * @param retry called when the backend may be asked again
    * @param takeTicket draws a number for this process, among the processes that asked too late. Undefined if the
    * backend does not support this
    */
   constructor(
-    private readonly subscribe: (listener: (wake: Wake) => void) => Subscription,
+    private readonly subscribe: (listener: (wake: Wake) => void, heldAs?: Busy['heldAs']) => Subscription,
     private readonly runtime: Runtime,
     private readonly retry: () => void,
     private readonly takeTicket: (holder: string) => Promise<number> | undefined = () => undefined,
@@ -79,9 +82,10 @@ export class TurnToAsk {
   }
 
   /** Rests after a request that found the lock busy, unless a message arrived meanwhile. */
-  busy(remaining: number, holder?: string): void {
+  busy(remaining: number, holder?: string, heldAs?: Busy['heldAs']): void {
     const { woken } = this;
     this.answered();
+    if (heldAs !== undefined) this.listenTo(heldAs);
     if (this.subscription !== undefined && this.missed) return;
     this.listen();
     this.rest('resting', remaining);
@@ -161,7 +165,8 @@ export class TurnToAsk {
   close(): void {
     this.open();
     this.subscription?.close();
-    this.subscription = undefined;
+    this.otherKind?.close();
+    this.subscription = this.otherKind = undefined;
   }
 
   private answered(): void {
@@ -201,6 +206,15 @@ export class TurnToAsk {
       if (this.subscription !== subscription) return;
       this.ownMessagesPending = 0;
       this.onChange(false);
+    });
+  }
+
+  private listenTo(heldAs: NonNullable<Busy['heldAs']>): void {
+    if (this.otherKind !== undefined) return;
+    const subscription = this.subscribe(() => this.onChange(false), heldAs);
+    this.otherKind = subscription;
+    subscription.ready.then(() => {
+      if (this.otherKind === subscription) this.onChange(false);
     });
   }
 

@@ -1,11 +1,12 @@
 import { setImmediate } from 'node:timers/promises';
+import type { LockType } from '../../../lib/backends/lock-backend.js';
 import type { LockService } from '../../../lib/service/lock-service.js';
 import { connectQuorum, startNodes } from '../../backends/quorum/redis-nodes.js';
 import { isAsleep as isAsleepInSynchronizer } from '../../support/asleep.js';
 import { type LockProcess, openWorld, type ProcessSettings, type StoreName } from '../../support/lock-world.js';
 import { type RedisCluster, startCluster } from '../../support/servers/redis-cluster.js';
 import type { RedisServer } from '../../support/servers/redis-server.js';
-import { woken } from '../../support/time-limits.js';
+import { NEVER, woken } from '../../support/time-limits.js';
 import { until } from '../../support/until.js';
 
 interface Releasable {
@@ -74,6 +75,39 @@ const SYNCHRONIZERS: Record<string, Kind> = {
   },
 };
 
+type Type = LockType | 'flight';
+
+/** A single flight that runs until it is released. */
+const fly: Acquire = (locks) =>
+  new Promise((resolve, reject) => {
+    const run = locks.singleFlight(
+      'order',
+      () =>
+        new Promise<void>((end) => {
+          const release = () => {
+            end();
+            return run;
+          };
+          resolve({ release });
+        }),
+    );
+    run.catch(reject);
+  });
+
+const ofType = (type: Type): Acquire => (type === 'flight' ? fly : acquire(type));
+
+/** One name that is held as one type and wanted as another. */
+const mixed = (types: readonly Type[]): Record<string, Kind> =>
+  Object.fromEntries(
+    types.flatMap((held) =>
+      types
+        .filter((wanted) => wanted !== held)
+        .map((wanted) => [`${wanted} behind ${held}`, lockKind(ofType(held), ofType(wanted))]),
+    ),
+  );
+
+const MIXED = mixed(['reentrant', 'fenced', 'fair', 'read', 'write', 'flight']);
+
 function isAsleep({ locks, backend }: LockProcess): boolean {
   return backend.isAsleep || (backend.synchronizers !== undefined && isAsleepInSynchronizer(locks));
 }
@@ -109,8 +143,38 @@ function describeWakeUps(
   });
 }
 
-describeWakeUps('in memory', 'memory', { ...LOCKS, ...FAIR, ...SYNCHRONIZERS });
-describeWakeUps('on one server', 'Redis', { ...LOCKS, ...FAIR, ...SYNCHRONIZERS });
+describe.each(['memory', 'Redis'] as const)('one name with several types (%s)', (store) => {
+  const world = openWorld(store);
+
+  it('wakes a waiter of another type when the only fair waiter leaves', async () => {
+    const [holder, plain] = await world.processes(2);
+    const lease = await holder.locks.acquire('order', { type: 'fair' });
+    // A process that does not react to its message.
+    const waiter = { key: `${world.keyPrefix}order`, type: 'fair', owner: 'other:1' } as const;
+    await holder.backend.acquire({ ...waiter, leaseTime: NEVER, reserve: 0, waiterTimeout: NEVER });
+    const waiting = plain.locks.acquire('order');
+    await asleep([plain]);
+    await lease.release();
+    await holder.backend.removeWaiter(waiter);
+    await (await woken(waiting)).release();
+  });
+
+  it('wakes waiters of every type one after the other', async () => {
+    const types: LockType[] = ['reentrant', 'fair', 'write', 'fenced', 'read'];
+    const [holder, ...waiters] = await world.processes(1 + types.length);
+    const lease = await holder.locks.acquire('order');
+    const waits = types.map(async (type, i) => {
+      const own = await waiters[i].locks.acquire('order', { type });
+      await own.release();
+    });
+    for (const waiter of waiters) await asleep([waiter]);
+    await lease.release();
+    await woken(Promise.all(waits));
+  });
+});
+
+describeWakeUps('in memory', 'memory', { ...LOCKS, ...FAIR, ...MIXED, ...SYNCHRONIZERS });
+describeWakeUps('on one server', 'Redis', { ...LOCKS, ...FAIR, ...MIXED, ...SYNCHRONIZERS });
 
 describe('a cluster', () => {
   let cluster: RedisCluster;
@@ -119,7 +183,7 @@ describe('a cluster', () => {
   }, 60_000);
   afterAll(() => cluster?.stop(), 60_000);
 
-  describeWakeUps('in a cluster', 'Redis', { ...LOCKS, ...FAIR, ...SYNCHRONIZERS }, () => ({
+  describeWakeUps('in a cluster', 'Redis', { ...LOCKS, ...FAIR, ...MIXED, ...SYNCHRONIZERS }, () => ({
     connection: { nodes: cluster.nodes },
   }));
 });
@@ -131,5 +195,7 @@ describe('a quorum', () => {
   }, 60_000);
   afterAll(() => Promise.all(servers.map((server) => server.stop())));
 
-  describeWakeUps('over a quorum', 'memory', LOCKS, () => ({ client: connectQuorum(servers) }));
+  describeWakeUps('over a quorum', 'memory', { ...LOCKS, ...mixed(['reentrant', 'fenced', 'read', 'write']) }, () => ({
+    client: connectQuorum(servers),
+  }));
 });

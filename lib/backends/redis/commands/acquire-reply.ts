@@ -6,10 +6,18 @@ import { integerOf } from '../reply-shape.js';
 const WITHOUT_LIMIT = -1;
 
 /**
- * The reply of a script about a busy lock: the time left of the holder's lease in ms, as in PTTL, and the holder.
+ * The reply of a script about a busy lock: the time left of the holder's lease in ms, as in PTTL, the holder, and
+ * {@link Busy.heldAs}.
  */
-export function busyReply(ttl: unknown, holder: unknown, server: string): Busy {
-  return { acquired: false, remaining: remainingTime(integerOf(ttl, server)), holder: String(holder) || undefined };
+export function busyReply(ttl: unknown, holder: unknown, server: string, heldAs?: unknown): Busy {
+  const remaining = remainingTime(integerOf(ttl, server));
+  const busy = { acquired: false, remaining, holder: String(holder) || undefined } as const;
+  return isHeldAs(heldAs) ? { ...busy, heldAs } : busy;
+}
+
+/** Whether this part of a reply is {@link Busy.heldAs}. */
+export function isHeldAs(part: unknown): part is NonNullable<Busy['heldAs']> {
+  return part === 'reentrant' || part === 'write';
 }
 
 /** The remaining time of a lease: at least 1 ms, so that callers do not ask again before it has ended. */

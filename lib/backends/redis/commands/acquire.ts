@@ -7,12 +7,9 @@ import type { ScriptCall } from '../connection/script-call.js';
 import type { HighestToken } from '../highest-token.js';
 import { integerOf } from '../reply-shape.js';
 import { scripts } from '../scripts.js';
-import { busyReply } from './acquire-reply.js';
+import { busyReply, isHeldAs } from './acquire-reply.js';
 import { type AcquireScript, LOCK_SCRIPTS } from './lock-type-table.js';
 import { clockOf } from './token-source.js';
-
-/** An acquired fenced lock replies { token, reserved, 1 }, and a busy lock { ttl, holder }. */
-const FENCED_ANSWER_LENGTH = 3;
 
 /** Acquisitions of one lock type, sent together. */
 export class AcquireBatch implements BatchedScript<MemberAcquireRequest, AcquireReply> {
@@ -64,8 +61,8 @@ export class AcquireBatch implements BatchedScript<MemberAcquireRequest, Acquire
   }
 
   /**
-   * One token for all, or { reserved with each, answer, ... }: a token, { ttl, holder }, or { token, reserved, 1 } of a
-   * fenced lock.
+   * One token for all, or { reserved with each, answer, ... }: a token, { ttl, holder, held as } when busy, or
+   * { token, reserved, 1 } of a fenced lock.
    */
   private answer(reply: unknown, index: number, request: MemberAcquireRequest, call: ScriptCall): AcquireReply {
     const server = this.connection.description;
@@ -79,11 +76,8 @@ export class AcquireBatch implements BatchedScript<MemberAcquireRequest, Acquire
     if (!Array.isArray(answer)) {
       return this.highestToken.acquired(integerOf(answer, server), integerOf(reservedWithEach, server));
     }
-    if (answer.length === FENCED_ANSWER_LENGTH) {
-      const [token, reserved] = answer;
-      return this.highestToken.acquired(integerOf(token, server), integerOf(reserved, server));
-    }
-    const [ttl, holder] = answer;
-    return busyReply(ttl, holder, server);
+    const [first, second, third] = answer;
+    if (third === undefined || isHeldAs(third)) return busyReply(first, second, server, third);
+    return this.highestToken.acquired(integerOf(first, server), integerOf(second, server));
   }
 }

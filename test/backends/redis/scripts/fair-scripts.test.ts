@@ -174,6 +174,14 @@ describe('release-fair', () => {
     expect(await world.waiting()).toEqual(['c:3', 'c:4']);
   });
 
+  it('tells waiters of other types when the queue is empty', async () => {
+    await world.redis.hset('a', 'c:1', '1');
+    const heard = await world.published(async () => {
+      expect(await world.run('release-fair', KEYS, ['PUBLISH', 'c:1'])).toEqual([-2]);
+    });
+    expect(heard).toEqual(['redisson_lock__channel:{a} 0']);
+  });
+
   it('answers for each lock of a batch', async () => {
     await world.redis.hset('a', 'c:1', '1');
     await world.redis.hset('b', 'd:1', '1');

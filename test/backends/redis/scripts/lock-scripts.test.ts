@@ -535,9 +535,9 @@ describe('force-release-5', () => {
       expect(await forceRelease()).toEqual(['c:1']);
     });
     expect(heard).toEqual([
-      'redisson_lock__channel:{a} 0',
       'redisson_rwlock:{a} 1',
       'redisson_lock__channel:{a}:d:7 0',
+      'redisson_lock__channel:{a} 0',
       expect.stringMatching(/^nestjs_redis_lock_client:\{c\} /),
     ]);
     expect(JSON.parse(heard[3].slice(heard[3].indexOf(' ')))).toEqual({ key: 'a', owners: ['c:1'] });

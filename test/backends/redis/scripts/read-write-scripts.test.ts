@@ -100,9 +100,9 @@ describe('acquire-read', () => {
     expect(await acquire('c:1')).toEqual([0, [expect.any(Number), 'd:1']]);
   });
 
-  it('does not share a lock of another kind', async () => {
+  it('does not share a lock of another kind, and says of which kind it is', async () => {
     await world.redis.hset('a', 'd:1', '1');
-    expect(await acquire('c:1', { past: '1' })).toEqual([0, [-1, 'd:1']]);
+    expect(await acquire('c:1', { past: '1' })).toEqual([0, [-1, 'd:1', 'reentrant']]);
   });
 
   it.each([{ mode: 'read', color: 'red' }, { mode: 'idle' }])(

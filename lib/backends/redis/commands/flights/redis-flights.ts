@@ -97,8 +97,8 @@ export class RedisFlights implements FlightBackend {
       return { ...highestToken.acquired(integerOf(fields[0], server), 0), ...copyOf(call) };
     }
     if (kind === 'busy') {
-      const [ttl, holder, reading] = fields;
-      return { ...busyReply(ttl, holder, server), reading: integerOf(reading, server), ...copyOf(call) };
+      const [ttl, holder, reading, heldAs] = fields;
+      return { ...busyReply(ttl, holder, server, heldAs), reading: integerOf(reading, server), ...copyOf(call) };
     }
     if (kind !== 'result') throw unexpected(reply, server);
     const [run, ...rest] = fields;

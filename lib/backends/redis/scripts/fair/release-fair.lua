@@ -1,5 +1,6 @@
 --[[
-  Releases fair locks, each for its owner, and notifies the head of the queue.
+  Releases fair locks, each for its owner, and notifies the head of the queue, or waiters of other types if nobody is in
+  it.
 
   KEYS[4i - 3]  lock
   KEYS[4i - 2]  queue: list of waiting owners

@@ -19,7 +19,7 @@
   ARGV[7]  maximum size in bytes of a result that is sent in the answer
   ARGV[8]  maximum size in bytes of a result that the caller accepts
 
-  Returns { 'acquired', token }, { 'busy', ttl, holder, reading }, or { 'result', run, ended, before, kept, reading,
+  Returns { 'acquired', token }, { 'busy', ttl, holder, reading, held as }, or { 'result', run, ended, before, kept, reading,
   value }.
   Returns { 'large' } instead of a result that is too large for the answer. Then nothing was acquired.
   Returns { 'expired', server time in ms } when it runs too late.
@@ -70,7 +70,7 @@ local ttl = redis.call('PTTL', lock)
 local busy = whyOwnerWaits(lock, owner, ttl)
 if busy then
   redis.call('SET', wanted, '1', 'PX', (ttl < 0 and WITHOUT_LIMIT or ttl) + LONGER)
-  return { 'busy', busy[1], busy[2], reading }
+  return { 'busy', busy[1], busy[2], reading, busy[3] }
 end
 -- The flight of this owner has ended.
 if isLateCopy then

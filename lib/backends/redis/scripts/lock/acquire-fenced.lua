@@ -11,7 +11,7 @@
   ARGV[4]       tokens to reserve with each acquisition
   ARGV[4 + i]   owner
 
-  Returns { 0, answer, ... }, where an answer is { token, reserved, 1 }, { ttl, holder } when busy, or { { error, types
+  Returns { 0, answer, ... }, where an answer is { token, reserved, 1 }, { ttl, holder, held as } when busy, or { { error, types
   of the keys } }.
   Returns { 'expired', server time in ms } when it runs too late.
 ]]

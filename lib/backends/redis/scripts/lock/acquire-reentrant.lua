@@ -10,7 +10,7 @@
   ARGV[4]      tokens to reserve with each acquisition
   ARGV[4 + i]  owner
 
-  Returns { reserved with each, answer, ... }, where an answer is a token, { ttl, holder } when busy, or { { error, type
+  Returns { reserved with each, answer, ... }, where an answer is a token, { ttl, holder, held as } when busy, or { { error, type
   of the lock } }. If all locks were free and no tokens are reserved, returns only the first token, because Redis sends
   a number faster than a list. The other tokens follow consecutively.
   Returns { 'expired', server time in ms } when it runs too late to acquire anything. If all locks are busy, it answers

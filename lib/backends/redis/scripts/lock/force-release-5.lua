@@ -78,9 +78,11 @@ if leavesReaders then
   endWriting(lock)
 end
 if redis.call('EXISTS', lock) == 0 then
-  publishTo(publish, prefixed('redisson_lock__channel', lock), '0')
   publishTo(publish, prefixed('redisson_rwlock', lock), '1')
-  wakeHead(fairQueue(2), lock, publish, serverTime())
+  local _, head = wakeHead(fairQueue(2), lock, publish, serverTime())
+  if head then
+    publishTo(publish, prefixed('redisson_lock__channel', lock), '0')
+  end
 end
 for client, removed in pairs(clients) do
   -- This channel is in another slot, so SPUBLISH would be refused. PUBLISH reaches the whole cluster.

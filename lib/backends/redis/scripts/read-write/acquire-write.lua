@@ -13,7 +13,7 @@
   ARGV[5]       waiterTimeout: ms for which to announce a writer that has to wait; 0: do not announce it
   ARGV[5 + i]   owner
 
-  Returns { reserved with each, answer, ... }, where an answer is a token, { ttl, holder } when busy, or { { error,
+  Returns { reserved with each, answer, ... }, where an answer is a token, { ttl, holder, held as } when busy, or { { error,
   types of the keys } }.
   Returns { 'expired', server time in ms } when it runs too late.
 ]]

@@ -2,7 +2,8 @@
 -- would make acquisitions slower.
 local FEW_FIELDS = 16
 
--- Why `owner` cannot read: { ttl, holder }, or nil if it can. Without `pastWriters`, it cannot read while a writer
+-- Why `owner` cannot read: { ttl, holder }, or nil if it can. A third element is 'reentrant' if the lock is not held as a
+-- read/write lock, because its release goes to another channel. Without `pastWriters`, it cannot read while a writer
 -- waits.
 local function whyReaderWaits(lock, owner, writers, pastWriters)
   local mode = redis.call('HGET', lock, 'mode')
@@ -14,7 +15,7 @@ local function whyReaderWaits(lock, owner, writers, pastWriters)
   end
   local ttl = redis.call('PTTL', lock)
   if mode ~= 'read' and ttl ~= NO_KEY then
-    return { ttl, holderOf(lock) }
+    return { ttl, holderOf(lock), not mode and 'reentrant' or nil }
   end
   if ttl == NO_LEASE or redis.call('HLEN', lock) <= FEW_FIELDS then
     lockFields(lock)

@@ -1,11 +1,13 @@
--- Why `owner` cannot write: { ttl, holder }, or nil if it can.
+-- Why `owner` cannot write: { ttl, holder }, or nil if it can. A third element is 'reentrant' if the lock is not held as a
+-- read/write lock, because its release goes to another channel.
 local function whyWriterWaits(lock, owner)
   local ttl = redis.call('PTTL', lock)
   if ttl == NO_KEY or isWriter(lock, owner) then
     return nil
   end
-  if redis.call('HGET', lock, 'mode') ~= 'read' then
-    return { ttl, holderOf(lock) }
+  local mode = redis.call('HGET', lock, 'mode')
+  if mode ~= 'read' then
+    return { ttl, holderOf(lock), not mode and 'reentrant' or nil }
   end
   lockFields(lock)
   local left, reader = longestReader(lock)
