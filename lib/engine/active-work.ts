@@ -31,11 +31,16 @@ export class ActiveWork {
   private bodies = 0;
   /** The number of unanswered releases whose callers have continued. */
   private releases = 0;
-  private onChange: () => void = () => {};
+  private readonly listeners = new Set<() => void>();
 
   /** Whether no lease is held, no body runs, and no release in the background is unanswered. */
   get isIdle(): boolean {
     return this.leases.length === 0 && this.bodies === 0 && this.releases === 0;
+  }
+
+  /** Like {@link isIdle}, apart from these leases and their bodies. */
+  isIdleBut(own: ReadonlySet<unknown>): boolean {
+    return this.bodies <= own.size && [...this.leases].every((lease) => own.has(lease));
   }
 
   /** Whether no acquisition is under way. */
@@ -67,14 +72,12 @@ export class ActiveWork {
 
   /** Called when some work has ended. */
   changed(): void {
-    this.onChange();
+    for (const listener of this.listeners) listener();
   }
 
   /** Calls `listener` whenever some work ends, until the returned function is called. */
   watch(listener: () => void): () => void {
-    this.onChange = listener;
-    return () => {
-      this.onChange = () => {};
-    };
+    this.listeners.add(listener);
+    return () => void this.listeners.delete(listener);
   }
 }

@@ -1,7 +1,7 @@
 import type { Timer } from '../backends/runtime.js';
 import type { EngineContext } from './engine-context.js';
 import { LockAbortedError } from './errors.js';
-import { inScopeOf } from './scope/lock-scope.js';
+import { inScopeOf, leasesAround } from './scope/lock-scope.js';
 import { shutdownError } from './waiting/wait-errors.js';
 import type { Caller } from './waiting/waiter.js';
 
@@ -44,13 +44,24 @@ export class Shutdown {
   }
 
   drain(): Promise<void> {
-    this.drained ??= this.waitForBodies().then(() => this.abortTheRest());
-    return this.drained;
+    this.drained ??= this.context.runtime.detached(() => this.waitForBodies().then(() => this.abortTheRest()));
+    return this.unlessItWaitsForItself(this.drained);
   }
 
   close(): Promise<void> {
-    this.closed ??= this.drain().then(() => this.end());
-    return this.closed;
+    this.closed ??= this.context.runtime.detached(() => this.drain().then(() => this.end()));
+    return this.unlessItWaitsForItself(this.closed);
+  }
+
+  /**
+   * A body that calls `close()`, for example by closing its application, would wait for its own end. It waits only for
+   * the others. When it has ended too, the rest of the shutdown follows.
+   */
+  private unlessItWaitsForItself(shutdown: Promise<void>): Promise<void> {
+    const own = leasesAround(this.context);
+    if (own.size === 0) return shutdown;
+    this.context.events.unawaited(shutdown);
+    return this.until(() => this.aborted || this.context.work.isIdleBut(own), this.shutdownTimeout);
   }
 
   private async waitForBodies(): Promise<void> {

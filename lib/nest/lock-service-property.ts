@@ -3,6 +3,9 @@ import { LockConfigurationError } from '../engine/errors.js';
 import { LockService } from '../service/lock-service.js';
 import { getLockServiceToken } from './redis-lock.constants.js';
 
+/** Called with each instance that NestJS creates after the application has started, by the service it gets. */
+export const lateInstances = new WeakMap<object, (instance: object) => void>();
+
 /** An instance with decorated methods. Its lock service is the property {@link getLockServiceToken}. */
 export interface Lockable {
   [service: symbol]: LockService | undefined;
@@ -22,6 +25,7 @@ export function declareLockService(prototype: object, name: string | undefined):
     get: () => undefined,
     set(this: object, service: LockService) {
       Object.defineProperty(this, token, { value: service, configurable: true, writable: true });
+      lateInstances.get(service)?.(this);
     },
   });
   Inject(name === undefined ? LockService : token)(prototype, token);

@@ -279,6 +279,43 @@ describe('shutdown', () => {
     });
   });
 
+  it('does not wait for the body that calls close(), and frees its lock when it ends', async () => {
+    const { locks, runtime } = await world.process(settings);
+    const other = await world.process();
+    const elsewhere = latch();
+    const log: string[] = [];
+    const others = locks.withLock('stock', async () => {
+      await elsewhere.promise;
+      log.push('the other body ends');
+    });
+    const body = locks.withLock('order', () =>
+      locks.withLock('order', async () => {
+        await locks.close();
+        log.push('close() returns');
+      }),
+    );
+    await runtime.advance(1_000);
+    expect(log).toEqual([]);
+    elsewhere.open();
+    await runtime.until(Promise.all([body, others]), 100);
+    expect(log).toEqual(['the other body ends', 'close() returns']);
+    await runtime.until(locks.close(), 100);
+    expect(await other.locks.isLocked('order')).toBe(false);
+  });
+
+  it('does not wait for the body that calls close() on several services', async () => {
+    const [one, two] = [await world.process(settings), await world.process(settings)];
+    const { runtime } = one;
+    const body = one.locks.withLock('order', () =>
+      two.locks.withLock('order:2', async () => {
+        await Promise.all([one.locks.drain(), two.locks.drain()]);
+        await Promise.all([one.locks.close(), two.locks.close()]);
+      }),
+    );
+    await runtime.until(body, 100);
+    await runtime.until(Promise.all([one.locks.close(), two.locks.close()]), 100);
+  });
+
   it('does not wait for a body that has released its lock itself, once it has ended', async () => {
     const { locks, runtime } = await world.process(settings);
     const end = latch();

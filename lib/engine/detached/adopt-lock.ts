@@ -31,7 +31,7 @@ export async function adoptLock(
   const started = startTime(context);
   const queue = context.queueOf(ticket.type, name, ticket.key) as LockQueue;
   await queue.awaitClaim();
-  const adoption = new Adoption(context, name, ticket, terms, what);
+  const adoption = new Adoption(context, name, ticket, terms, what, queue);
   let token: number;
   try {
     ({ token } = await adoption.run());
@@ -64,6 +64,7 @@ class Adoption {
     private readonly ticket: LeaseTicket,
     private readonly terms: AcquisitionTerms,
     private readonly what: string,
+    private readonly queue: LockQueue,
   ) {
     this.to = context.newOwner();
     this.from = ticketOwner(ticket.clientId, ticket.secret);
@@ -82,6 +83,7 @@ class Adoption {
         this.undo();
         throw final;
       }
+      this.queue.claimFailed(answer as BackendError);
       await pause.sleep(backOff.next());
     }
   }

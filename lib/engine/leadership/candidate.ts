@@ -169,18 +169,12 @@ export class Candidate implements Leadership {
   }
 
   private async end(): Promise<void> {
-    const { runtime, work } = this.context;
+    const { work } = this.context;
     const reason = new LockAbortedError(`The leadership of '${this.name}' was stopped`, this.name);
     this.standing.abort(reason);
     this.pause.wake();
     this.term?.lease.requestEnd(reason);
-    let timer: Timer | undefined;
-    const tooLong = new Promise<'too long'>((resolve) => {
-      timer = runtime.timer(this.shutdownTimeout, () => resolve('too long'), 'keep-alive');
-    });
-    const outcome = await Promise.race([this.running, tooLong]);
-    timer?.cancel();
-    if (outcome === 'too long') await this.abandon();
+    if ((await this.atMost(this.running)) === 'too long') await this.abandon();
     work.candidates.delete(this);
   }
 
@@ -195,7 +189,19 @@ export class Candidate implements Leadership {
     );
     context.work.leases.remove(term.lease);
     term.lease.abort(term.lease.signal.reason as Error);
-    await this.revoked(term);
+    if ((await this.atMost(this.revoked(term))) === 'too long')
+      context.events.logger.warn(
+        `onRevoked of the leader of '${this.name}' still runs after ${this.shutdownTimeout} ms. stop() does not wait for it any longer`,
+      );
+  }
+
+  /** Waits for `work`, at most shutdownTimeout. */
+  private async atMost(work: Promise<void> | undefined): Promise<unknown> {
+    let timer: Timer | undefined;
+    const tooLong = new Promise<'too long'>((resolve) => {
+      timer = this.context.runtime.timer(this.shutdownTimeout, () => resolve('too long'), 'keep-alive');
+    });
+    return Promise.race([work, tooLong]).finally(() => timer?.cancel());
   }
 
   /** Whether the caller runs in the body. */

@@ -412,6 +412,12 @@ export class LockQueue implements LockKeeper {
     for (const admit of claimants) admit();
   }
 
+  /** Refuses callers that try once: a {@link claim} will last longer, because its request was not answered. */
+  claimFailed(error: BackendError): void {
+    this.line.failure = error;
+    this.refuseTriers((trier) => this.line.unavailable(trier));
+  }
+
   /** Ends a {@link claim} that acquired nothing. */
   unclaim(): void {
     this.claims--;

@@ -116,6 +116,14 @@ export function liveFrom(scope: LockScope | undefined): LockScope | undefined {
   return scope;
 }
 
+/** The leases of this service in whose live scopes the caller runs. */
+export function leasesAround(service: object): ReadonlySet<ScopedLease> {
+  const leases = new Set<ScopedLease>();
+  for (let scope = currentScope(); scope !== undefined; scope = liveFrom(scope.parent))
+    if (scope.lease.service === service) leases.add(scope.lease);
+  return leases;
+}
+
 /** Whether the running flow is in a live scope of this service. */
 export function inScopeOf(service: object): boolean {
   let scope = currentScope();

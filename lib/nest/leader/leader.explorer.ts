@@ -1,8 +1,8 @@
-import type { OnApplicationBootstrap } from '@nestjs/common';
+import type { BeforeApplicationShutdown, OnApplicationBootstrap } from '@nestjs/common';
 import { MetadataScanner, type ModulesContainer } from '@nestjs/core';
 import { LockConfigurationError } from '../../engine/errors.js';
 import type { LockService } from '../../service/lock-service.js';
-import { asksFor } from '../lock-service-property.js';
+import { asksFor, lateInstances } from '../lock-service-property.js';
 import { getLockServiceToken } from '../redis-lock.constants.js';
 import { type LeaderMetadata, leaderMetadata } from './leader.decorator.js';
 
@@ -14,10 +14,10 @@ interface LeaderMethodOf extends LeaderMetadata {
 }
 
 /**
- * Finds methods with `@Leader` when the application has started, and starts their elections. The lock service ends
+ * Finds methods with `@Leader` when the application has started or a module was loaded lazily, and starts their elections. The lock service ends
  * these first on shutdown, in `beforeApplicationShutdown`.
  */
-export class LeaderExplorer implements OnApplicationBootstrap {
+export class LeaderExplorer implements OnApplicationBootstrap, BeforeApplicationShutdown {
   private readonly token: symbol;
   private readonly scanner = new MetadataScanner();
 
@@ -32,15 +32,39 @@ export class LeaderExplorer implements OnApplicationBootstrap {
 
   onApplicationBootstrap(): void {
     const instances = new Set<object>();
+    for (const provider of this.providers()) this.explore(provider, instances);
+    for (const instance of instances) this.start(instance);
+    // NestJS calls no hook for the modules that it loads lazily.
+    if (this.service !== undefined) lateInstances.set(this.service, (instance) => this.startLate(instance));
+  }
+
+  beforeApplicationShutdown(): void {
+    if (this.service !== undefined) lateInstances.delete(this.service);
+  }
+
+  private start(instance: object): void {
+    for (const { name, method, where } of this.methodsOf(Object.getPrototypeOf(instance))) {
+      const onElected = async (lease: unknown) =>
+        (instance as Record<string, (lease: unknown) => unknown>)[method](lease);
+      this.service?.leadBy?.(name, { onElected, group: name }, where);
+    }
+  }
+
+  /** @throws LockConfigurationError, with which loading the module rejects */
+  private startLate(instance: object): void {
+    if (this.methodsOf(Object.getPrototypeOf(instance)).length === 0) return;
+    for (const provider of this.providers())
+      if (provider.metatype === instance.constructor) this.explore(provider, new Set());
+    // The rest of its module is created meanwhile.
+    setImmediate(() => {
+      if (this.service !== undefined && lateInstances.has(this.service)) this.start(instance);
+    });
+  }
+
+  private *providers(): Iterable<Provider> {
     for (const { providers, controllers, injectables } of this.modules.values())
       for (const provider of [...providers.values(), ...controllers.values(), ...injectables.values()])
-        this.explore(provider as Provider, instances);
-    for (const instance of instances)
-      for (const { name, method, where } of this.methodsOf(Object.getPrototypeOf(instance))) {
-        const onElected = async (lease: unknown) =>
-          (instance as Record<string, (lease: unknown) => unknown>)[method](lease);
-        this.service?.leadBy?.(name, { onElected, group: name }, where);
-      }
+        yield provider as Provider;
   }
 
   private explore(provider: Provider, instances: Set<object>): void {

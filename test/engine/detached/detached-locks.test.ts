@@ -1,4 +1,4 @@
-import type { LockBackend } from '../../../lib/backends/lock-backend.js';
+import { BackendError, type LockBackend } from '../../../lib/backends/lock-backend.js';
 import { MemoryBackend } from '../../../lib/backends/memory/memory-backend.js';
 import { MemoryStore } from '../../../lib/backends/memory/memory-store.js';
 import {
@@ -23,6 +23,7 @@ import {
   openWorld,
   STORES,
 } from '../../support/lock-world.js';
+import { errorOf, latch } from '../../support/section.js';
 import { NEVER, woken } from '../../support/time-limits.js';
 import { until } from '../../support/until.js';
 import { answerLost, type Disturbance, refused } from '../../support/watched/watched-backend.js';
@@ -217,6 +218,23 @@ describe.each(STORES)('a detached lock in %s', (store) => {
       await expect(locks.adopt(ticket, { outageTimeout: 100 })).rejects.toBeInstanceOf(LockUnavailableError);
       backend.heal();
       await (await locks.adopt(ticket)).release();
+    });
+
+    it('makes callers that try once wait for the first answer only', async () => {
+      const { locks, backend } = await world.process();
+      const ticket = await (await locks.acquire('order')).detach(FOR);
+      const first = latch();
+      backend.disturb(async () => {
+        await first.promise;
+        throw new BackendError('no answer', 'unavailable', 'unknown');
+      }, 'adopt');
+      const adopting = errorOf(locks.adopt(ticket, { outageTimeout: '1m' }));
+      await until(() => backend.count('adopt') === 1);
+      const tried = errorOf(locks.acquire('order', { waitTime: 0 }));
+      first.open();
+      expect(await tried).toBeInstanceOf(LockUnavailableError);
+      await locks.drain();
+      await adopting;
     });
 
     it('is lost when its lease ends first, and both owners are released', async () => {

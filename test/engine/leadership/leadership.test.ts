@@ -269,6 +269,18 @@ describe('one of several processes is the leader', () => {
     expect(other.leadership.isLeader).toBe(true);
   });
 
+  it('settles stop() although onRevoked hangs as well', async () => {
+    const { locks, runtime, logger } = await world.process({ shutdownTimeout: ms(2_000) });
+    const watched = new Watched(locks, { onRevoked: () => new Promise<void>(() => {}) });
+    watched.stubborn = true;
+    await runtime.advance(5_000);
+    await runtime.until(watched.leadership.stop(), 5_000);
+    expect(logger.warnings).toEqual([
+      expect.stringMatching(/still runs 2000 ms after it was asked to stop/),
+      expect.stringMatching(/^onRevoked of the leader of 'cleaner' still runs after 2000 ms/),
+    ]);
+  });
+
   it('ends first of all when its service shuts down, and the next one leads at once', async () => {
     const { locks, runtime } = await world.process({ shutdownTimeout: ms(10_000) });
     const watched = new Watched(locks, { onRevoked: async () => void watched.log.push('revoked') });

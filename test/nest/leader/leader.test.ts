@@ -1,4 +1,5 @@
 import { Controller, Inject, Injectable, Module, Scope } from '@nestjs/common';
+import { LazyModuleLoader } from '@nestjs/core';
 import { Test } from '@nestjs/testing';
 import { LockConfigurationError } from '../../../lib/engine/errors.js';
 import type { Lease } from '../../../lib/engine/lease/lease.js';
@@ -180,5 +181,33 @@ describe('@Leader', () => {
       async other(_id: string): Promise<void> {}
     }
     expect(new Types()).toBeDefined();
+  });
+
+  it('is elected in a module that is loaded lazily', async () => {
+    @Module({ providers: [Relay] })
+    class Late {}
+    const app = await startApp({});
+    const module = await app.get(LazyModuleLoader).load(() => Late);
+    const relay = module.get(Relay);
+    await until(() => relay.log.length === 1);
+    expect(relay.log).toEqual(['elected true']);
+    await app.close();
+    expect(relay.log).toContain('ended by LockAbortedError');
+  });
+
+  it('is refused in a lazily loaded module on a request-scoped provider', async () => {
+    @Injectable({ scope: Scope.REQUEST })
+    class PerRequest {
+      @Leader('outbox')
+      async relay(lease: Lease) {
+        await ended(lease);
+      }
+    }
+    @Module({ providers: [PerRequest] })
+    class Late {}
+    const app = await startApp({});
+    const module = await app.get(LazyModuleLoader).load(() => Late);
+    await expect(module.resolve(PerRequest)).rejects.toThrow(/@Leader needs a provider that exists once/);
+    await app.close();
   });
 });

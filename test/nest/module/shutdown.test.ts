@@ -107,4 +107,24 @@ describe('when the application goes down', () => {
     await next.locks.forceRelease('job');
     await next.close();
   });
+
+  it('does not wait for the method that closes the application, and leaves its lock free', async () => {
+    @Injectable()
+    class Admin {
+      app: { close(): Promise<void> } | undefined;
+
+      @DistributedLock('admin')
+      async shutDown() {
+        await this.app?.close();
+        return 'closed';
+      }
+    }
+    const options = sharedMemory({ shutdownTimeout: '1m' });
+    const [app, other] = [await startApp({ providers: [Admin] }, options()), await startApp({}, options())];
+    const admin = app.get(Admin);
+    admin.app = app;
+    expect(await admin.shutDown()).toBe('closed');
+    await until(async () => !(await other.locks.isLocked('admin')));
+    await other.close();
+  });
 });
