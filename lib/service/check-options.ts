@@ -104,6 +104,7 @@ function checkValues({
     refuse('logger must have the methods warn and error');
   if (keyPrefix !== undefined && (typeof keyPrefix !== 'string' || !bracesPair(keyPrefix)))
     refuse('keyPrefix must be a string whose braces are balanced');
+  if (keyPrefix?.isWellFormed() === false) refuse('keyPrefix has half a character (a lone surrogate)');
   if (keyPrefix !== undefined && Buffer.byteLength(keyPrefix) > MAX_PREFIX_BYTES)
     refuse(`keyPrefix has ${Buffer.byteLength(keyPrefix)} bytes; it may have at most ${MAX_PREFIX_BYTES}`);
   if (onLost !== undefined && onLost !== 'throw' && onLost !== 'warn')

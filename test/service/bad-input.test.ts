@@ -29,6 +29,9 @@ describe('bad input', () => {
     ['a closing brace alone', 'order:1}', 'unbalanced or empty brace'],
     ['braces the wrong way round', '}order{', 'unbalanced or empty brace'],
     ['empty braces', 'order:{}', 'unbalanced or empty brace'],
+    ['the first half of a character', 'order:\ud83d', 'half a character (a lone surrogate)'],
+    ['the second half of a character', 'order:\ude00:1', 'half a character (a lone surrogate)'],
+    ['half a character in a list', ['a', '\ud83d'], 'half a character (a lone surrogate)'],
   ])('as a name: %s is refused, and nothing is locked', async (_, name, why) => {
     const process = await world.process();
     const { locks, backend } = process;
@@ -206,6 +209,7 @@ describe('createLockService()', () => {
       { backend: 'memory', keyPrefix: '{app' },
       'keyPrefix must be a string whose braces are balanced',
     ],
+    ['a prefix with half a character', { backend: 'memory', keyPrefix: 'app\ud83d' }, 'keyPrefix has half a character'],
     ['a watchdogTimeout under 100 ms', { backend: 'memory', watchdogTimeout: 50 }, 'watchdogTimeout is 50'],
     ['a negative waitTime', { backend: 'memory', waitTime: -1 }, 'waitTime is -1'],
     ['a shutdownTimeout that is none', { backend: 'memory', shutdownTimeout: 'later' }, "shutdownTimeout is 'later'"],

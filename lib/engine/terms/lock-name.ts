@@ -10,7 +10,7 @@ export const MAX_KEY_BYTES = 1024;
  * Checks one lock name.
  *
  * @param what the beginning of the error: `acquire()`, `OrderService.place`
- * @throws LockKeyError when the name is not a string, is empty or too long, or has unbalanced braces
+ * @throws LockKeyError when the name is not a string, is empty or too long, or has unbalanced braces or half a character
  */
 export function toLockName(value: unknown, what: string): LockName {
   if (typeof value !== 'string') {
@@ -31,6 +31,12 @@ export function toLockName(value: unknown, what: string): LockName {
   if (!bracesPair(value)) {
     throw new LockKeyError(
       `${what}: the lock name '${value}' has an unbalanced or empty brace: Redis Cluster hashes the part inside the first {…}, so the lock's keys would be in different slots. Encode braces in your data`,
+      value,
+    );
+  }
+  if (!value.isWellFormed()) {
+    throw new LockKeyError(
+      `${what}: the lock name ${JSON.stringify(value)} has half a character (a lone surrogate): in Redis, it would be the same name as others with such a half. Text was cut inside a character: cut it by characters (Array.from(text)), or lock by an id`,
       value,
     );
   }
