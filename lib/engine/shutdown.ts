@@ -1,7 +1,7 @@
 import type { Timer } from '../backends/runtime.js';
 import type { EngineContext } from './engine-context.js';
 import { LockAbortedError } from './errors.js';
-import { inScopeOf, leasesAround } from './scope/lock-scope.js';
+import { inScopeOf, leasesAround, noteCall } from './scope/lock-scope.js';
 import { shutdownError } from './waiting/wait-errors.js';
 import type { Caller } from './waiting/waiter.js';
 
@@ -33,6 +33,7 @@ export class Shutdown {
    * @throws LockAbortedError for any other caller once shutdown has begun
    */
   admit(what: string, name: string, hasScope: boolean): boolean {
+    if (hasScope) noteCall();
     const scoped = hasScope && inScopeOf(this.context);
     if (this.closing && (!scoped || this.aborted)) throw shutdownError(what, name);
     return scoped;

@@ -32,7 +32,7 @@ export class BackendTime {
     const undated = waits.filter(({ began }) => began === undefined);
     if (undated.length === 0) return;
     await this.refresh(undated[0]);
-    for (const wait of undated) wait.began = wait.since + this.offset;
+    for (const wait of undated) wait.date(wait.since + this.offset);
   }
 
   private async refresh({ locks, id }: NestedWait): Promise<void> {

@@ -19,7 +19,10 @@ import { WaitJournal } from './wait-journal.js';
 const LONG = 1_000;
 /** How often long waits are written to the journal and followed, in milliseconds. */
 const HEARTBEAT = 250;
-/** A wait that has lasted this long, in milliseconds, is followed only at every fourth heartbeat. */
+/**
+ * A wait that has lasted this long, in milliseconds, is followed only at every fourth heartbeat, because a cycle is found
+ * by the wait that began last. A branch is always followed, because others that began later come before it.
+ */
 const OLD = 3_000;
 /** How many waits take part at most, the oldest first. Each costs a command or two per heartbeat. */
 const MOST_WAITS = 500;
@@ -33,8 +36,8 @@ const FIRST_SWEEP = 64;
 /**
  * Finds deadlocks: callers, in any processes, that hold locks and wait for each other in a cycle. A caller that runs
  * in a lock scope and has waited for over a second repeatedly writes its wait to a journal, and follows the waits of
- * others from holder to holder. If it comes back to itself, and began to wait after all the others in the cycle, its
- * wait is refused.
+ * others from holder to holder. If it comes back to itself, and is the last wait of the cycle (see isBefore), its wait
+ * is refused.
  *
  * This costs other callers nothing, because callers outside a scope are not registered here.
  */
@@ -118,7 +121,8 @@ export class DeadlockDetector {
     await this.journal?.write(going);
     const now = this.runtime.monotonic();
     const followsAll = ++this.beats % 4 === 0;
-    const isDue = ({ since, confirming }: NestedWait) => !confirming && (followsAll || now - since < OLD);
+    const isDue = ({ since, confirming, isBranch }: NestedWait) =>
+      !confirming && (followsAll || isBranch || now - since < OLD);
     const due = going.filter((wait) => wait.continues && isDue(wait));
     if (due.length === 0) return;
     await this.follow(due);

@@ -24,8 +24,12 @@ export function deadlockError(
   const steps = ownFirst.map(
     (member, i) => `${nameOf(member, i === 0)} holds '${member.holds}' and waits for '${member.waitsFor}'`,
   );
+  const { isBranch } = cycle[cycle.length - 1].record;
+  const why = isBranch
+    ? 'This wait was ended because the code that started it has gone on and may not await it. If so, use outsideLocks() or reentry: false'
+    : 'This wait began last and was ended, so that the others can continue';
   return new LockDeadlockError(
-    `The lock '${waitsFor}' was not acquired, because of a deadlock: ${steps.join('; ')}. This wait began last and was ended, so that the others can continue. Acquire locks in the same order everywhere, or several at once: acquire([…])`,
+    `The lock '${waitsFor}' was not acquired, because of a deadlock: ${steps.join('; ')}. ${why}. Acquire locks in the same order everywhere, or several at once: acquire([…])`,
     waitsFor,
     ownFirst,
   );

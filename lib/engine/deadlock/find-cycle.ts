@@ -37,8 +37,9 @@ export class WaitReader {
 }
 
 /**
- * Follows waits from holder to holder, starting at one wait and using only waits that began before it, until it comes
- * back to that wait. Every cycle has exactly one wait that began last, so every cycle is found exactly once.
+ * Follows waits from holder to holder, starting at one wait and using only waits that come before it in the order of
+ * {@link isBefore}, until it comes back to that wait. Every cycle has exactly one last wait, so every cycle is found
+ * exactly once.
  *
  * @returns the waits of a shortest cycle. Each one waits for the owner of the next; the starting wait is the last.
  * @see K. M. Chandy, J. Misra, L. M. Haas, Distributed Deadlock Detection (ACM TOCS 1983): edge chasing

@@ -8,6 +8,8 @@ export interface JournalRecord {
   readonly holders: readonly string[];
   /** When the wait began, by the backend's time. */
   readonly began: number;
+  /** Present if the code that started the wait has gone on without it. */
+  readonly isBranch?: boolean;
   /**
    * When the wait times out, by the backend's time; absent: never, or written by a version of this library that does
    * not record it.
@@ -25,11 +27,13 @@ export interface FoundWait {
 }
 
 /**
- * Whether one wait began before the other. Of two that began together, the one with the smaller owner counts as first
- * in all processes.
+ * The order of waits, which is the same in all processes. Of the waits in a cycle, the last one is refused. A branch
+ * that nobody seems to await comes after all others, because its holder may release its lock in spite of the cycle.
+ * Otherwise, the wait that began earlier comes first; of two that began together, the one with the smaller owner.
  */
 export function isBefore(one: Pick<FoundWait, 'id' | 'record'>, other: Pick<FoundWait, 'id' | 'record'>): boolean {
   const [a, b] = [one.record, other.record];
+  if (Boolean(a.isBranch) !== Boolean(b.isBranch)) return !a.isBranch;
   if (a.began !== b.began) return a.began < b.began;
   return a.owner === b.owner ? one.id < other.id : a.owner < b.owner;
 }

@@ -1,5 +1,5 @@
 import type { HeldLock, LockWaiter } from '../lease/held-lock.js';
-import { type LockScope, liveFrom, type ScopedLease } from '../scope/lock-scope.js';
+import { type LockScope, latestCall, liveFrom, type ScopedLease } from '../scope/lock-scope.js';
 import { type EnteredGate, ShareGate, type ShareGates } from '../scope/share-gate.js';
 import type { JournalRecord } from './journal-record.js';
 
@@ -40,9 +40,12 @@ export class NestedWait {
   holders: readonly string[] = [];
   /** When the wait began, by the backend's time; undefined until it is first written to the journal. */
   began: number | undefined;
+  /** Whether it probably belongs to a branch that nobody awaits. Decided when the wait is dated. */
+  isBranch = false;
   beat = 0;
   /** Whether a possible deadlock, for which this wait may be refused, is being confirmed. */
   confirming = false;
+  private readonly callsBefore = latestCall();
 
   /** @param since when the wait began, on the monotonic clock */
   constructor(
@@ -52,6 +55,15 @@ export class NestedWait {
     readonly since: number,
     private readonly scope: LockScope,
   ) {}
+
+  /**
+   * Fixes the wait's place in the order of all waits, before it is first written to the journal. This order must not
+   * change, because exactly one wait of a cycle may be its last: see {@link isBefore}.
+   */
+  date(began: number): void {
+    this.began = began;
+    this.isBranch = this.scope.over || this.scopesHaveGoneOn;
+  }
 
   /** The id of the gate where the caller waits; `undefined` in the queue of a lock. */
   gateId(clientId: string): string | undefined {
@@ -79,9 +91,23 @@ export class NestedWait {
   get record(): JournalRecord {
     const { beat, holders, waiter, locks } = this;
     const began = this.began as number;
-    const record = { lock: waiter.name, owner: locks[0].owner, holders, began, beat };
-    const { waitTime } = waiter.terms;
-    return waitTime === Number.POSITIVE_INFINITY ? record : { ...record, ends: began + waitTime };
+    const ends = began + waiter.terms.waitTime;
+    return {
+      lock: waiter.name,
+      owner: locks[0].owner,
+      holders,
+      began,
+      ...(this.isBranch && { isBranch: true }),
+      ...(ends < Number.POSITIVE_INFINITY && { ends }),
+      beat,
+    };
+  }
+
+  /** Whether code in a scope around the caller has begun other acquisitions since, instead of waiting for this one. */
+  private get scopesHaveGoneOn(): boolean {
+    for (let scope: LockScope | undefined = this.scope; scope !== undefined; scope = scope.parent)
+      if (scope.lastCall > this.callsBefore) return true;
+    return false;
   }
 
   private get leases(): readonly ScopedLease[] {

@@ -24,6 +24,8 @@ export interface ScopedLease extends Lease {
 export class LockScope {
   /** The enclosing scope. */
   parent: LockScope | undefined;
+  /** The number of the latest acquisition that code directly in this scope has begun: see {@link noteCall}. */
+  lastCall = 0;
   private ended = false;
 
   /**
@@ -103,6 +105,19 @@ export function scopeAround(lease: ScopedLease): LockScope | undefined {
 function isInside(scope: LockScope | undefined, lease: ScopedLease): boolean {
   while (scope !== undefined && scope.lease !== lease) scope = scope.parent;
   return scope !== undefined;
+}
+
+let calls = 0;
+
+/** Notes that the running flow begins an acquisition. What its scope started before this call runs beside it. */
+export function noteCall(): void {
+  const scope = lockScopes.getStore();
+  if (scope !== undefined) scope.lastCall = ++calls;
+}
+
+/** The number of the latest call that {@link noteCall} has noted. */
+export function latestCall(): number {
+  return calls;
 }
 
 /** The innermost live scope of the running flow. */

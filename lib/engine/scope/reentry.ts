@@ -9,7 +9,7 @@ import type { Milliseconds } from '../terms/duration.js';
 import type { AcquisitionTerms } from '../terms/lock-options.js';
 import { Waiter } from '../waiting/waiter.js';
 import { Downgrade } from './downgrade.js';
-import { currentScope, type LockScope, liveFrom, lockScopes, type ScopedLease } from './lock-scope.js';
+import { currentScope, type LockScope, liveFrom, lockScopes, noteCall, type ScopedLease } from './lock-scope.js';
 import type { EnteredGate, ShareGate, ShareMode } from './share-gate.js';
 
 // ── Finding a re-entry ───────────────────────────────────────────────────────────────────────────────────────────────
@@ -118,6 +118,7 @@ export function reenter(
   terms: AcquisitionTerms,
   acquireAgain: AcquireAgain,
 ): Promise<LockLease> {
+  noteCall();
   const { scope, held } = reentry;
   const mode = shareMode(held, terms.type);
   const gate = scope.lease.gates.gate(held.key);

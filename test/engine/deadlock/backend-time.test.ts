@@ -28,7 +28,15 @@ describe('the time of a backend', () => {
 
   const wait = (id = 'wait', owner?: string) => {
     const locks = owner === undefined ? [] : [{ owner }];
-    return { id, since: runtime.monotonic(), began: undefined, locks } as unknown as NestedWait;
+    return {
+      id,
+      since: runtime.monotonic(),
+      began: undefined as number | undefined,
+      locks,
+      date(this: { began: number | undefined }, began: number) {
+        this.began = began;
+      },
+    } as unknown as NestedWait;
   };
 
   it('is asked for once when the answer comes quickly', async () => {

@@ -329,6 +329,70 @@ describe.each(STORES)('deadlocks, in %s', (store) => {
     expect(await Promise.all([pair(0), pair(1)])).toEqual(Array(2).fill(['done', expect.any(LockDeadlockError)]));
   });
 
+  describe('that are none, because nobody awaits a branch', () => {
+    /**
+     * A caller holds A and starts a branch that waits for B. It goes on without the branch, and does `more`. Meanwhile,
+     * another caller, which holds B, asks for A.
+     */
+    const play = async (more: (locks: LockService, startBranch: () => void) => Promise<void>) => {
+      const [one, other] = await stage.services(2);
+      const holdsB = latch();
+      let branch: Promise<unknown> | undefined;
+      const stranger = other.withLock('B', async () => {
+        holdsB.open();
+        await sleep(2 * apart);
+        return await other.withLock('A', async () => 'stranger');
+      });
+      await holdsB.promise;
+      const holder = one.withLock('A', async () => {
+        await more(one, () => {
+          branch = one.withLock('B', async () => 'branch').catch((error) => error);
+        });
+        await sleep(4_000);
+        return 'holder';
+      });
+      const outcome = await Promise.all([holder, stranger.catch((error) => error)]);
+      return [...outcome, await branch];
+    };
+
+    it.each<[string, Parameters<typeof play>[0]]>([
+      [
+        'acquires another lock',
+        async (locks, startBranch) => {
+          startBranch();
+          await locks.withLock('C', async () => {});
+        },
+      ],
+      [
+        'acquires several other locks',
+        async (locks, startBranch) => {
+          startBranch();
+          await locks.withLock(['C', 'D'], async () => {});
+        },
+      ],
+      [
+        'calls a single flight',
+        async (locks, startBranch) => {
+          startBranch();
+          await locks.singleFlight('C', async () => null);
+        },
+      ],
+      [
+        'has left the inner lock in which the branch was started',
+        async (locks, startBranch) => {
+          await locks.withLock('C', async () => startBranch());
+        },
+      ],
+    ])('refuse the branch, and not the other caller, if the code that started it %s', (_, more) =>
+      stage.play(async () => {
+        const [holder, stranger, branch] = await play(more);
+        expect([holder, stranger]).toEqual(['holder', 'stranger']);
+        expect(branch).toBeInstanceOf(LockDeadlockError);
+        expect((branch as Error).message).toContain('This wait was ended because the code that started it has gone on');
+      }),
+    );
+  });
+
   play('are not seen in long waits that are none', async () => {
     const [one, two, three] = await stage.services(3);
     const chain = [

@@ -1,6 +1,6 @@
 import { isGateId, NestedWait, type WaitingPlace } from '../../../lib/engine/deadlock/nested-wait.js';
 import type { LockWaiter } from '../../../lib/engine/lease/held-lock.js';
-import { LockScope, type ScopedLease } from '../../../lib/engine/scope/lock-scope.js';
+import { LockScope, lockScopes, noteCall, type ScopedLease } from '../../../lib/engine/scope/lock-scope.js';
 import { ShareGates } from '../../../lib/engine/scope/share-gate.js';
 
 const QUEUE: WaitingPlace = { key: 'lock:busy', dismiss: () => {} };
@@ -43,6 +43,36 @@ describe('a wait of a caller that holds locks', () => {
     const inside = waitIn(scope(['inside'], new ShareGates([share.gate('lock:A')])));
     const gate = waitIn(scope(['behind']), outer).gateId('client') as string;
     expect(inside.holds).toEqual(new Set(['inside', gate]));
+  });
+
+  describe('is a branch', () => {
+    const [outer, other] = [scope(['outer']), scope(['other'])];
+    const inner = scope(['inner'], undefined, outer);
+    const call = (from: LockScope) => lockScopes.run(from, noteCall);
+
+    it.each<[string, boolean, () => void]>([
+      ['if code directly in its scope has begun another acquisition', true, () => call(inner)],
+      ['if code in a scope around that has', true, () => call(outer)],
+      ['not if code in another scope has', false, () => call(other)],
+      ['not if code in a scope inside its own has', false, () => call(scope(['below'], undefined, inner))],
+      ['not if nothing has happened', false, () => {}],
+      ['if its innermost scope has ended', true, () => inner.end()],
+    ])('%s', (_, isBranch, meanwhile) => {
+      call(inner); // the wait itself
+      const wait = waitIn(inner);
+      meanwhile();
+      wait.date(1_000);
+      expect(wait.isBranch).toBe(isBranch);
+      expect(wait.record.isBranch).toBe(isBranch || undefined);
+    });
+
+    it('forever or never, from when it is first written down', () => {
+      const around = scope(['outer']);
+      const wait = waitIn(around);
+      wait.date(1_000);
+      call(around);
+      expect(wait.record.isBranch).toBeUndefined();
+    });
   });
 
   it('waits at no gate when it waits in the queue of a lock', () => {

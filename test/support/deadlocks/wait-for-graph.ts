@@ -8,6 +8,8 @@ interface Flow {
   readonly type: string;
   readonly since: number;
   holds: boolean;
+  /** Whether code around it has begun another acquisition since. Such a wait may be refused before later ones. */
+  isBranch: boolean;
   /** The last time at which it was the latest member of a cycle. */
   lastInOwnCycle: number;
   /** Since when it has certainly been the latest member of a cycle. */
@@ -30,7 +32,7 @@ type Certainty = 'certainly' | 'perhaps';
 
 /**
  * Judges a run by the wait-for graph at each of its events. Every refused caller must have been the latest member of a
- * cycle, and no cycle may last too long.
+ * cycle, or a branch in it, and no cycle may last too long.
  *
  * @param allowed.afterwards a refusal may arrive this many ms after another refusal has ended its cycle
  * @param allowed.apart waits that began within this many ms count as simultaneous
@@ -50,7 +52,10 @@ export function judge(
     const certain = waits.filter(({ names }) => names.length === 1);
     for (const wait of waits) {
       // It is not known when a caller of several names began to wait for the busy one.
-      const rivals = wait.names.length > 1 ? waits : waits.filter(({ since }) => since <= wait.since + allowed.apart);
+      const rivals =
+        wait.names.length > 1 || wait.isBranch
+          ? waits
+          : waits.filter(({ since }) => since <= wait.since + allowed.apart);
       if (isInCycle(wait, rivals, flows, 'perhaps')) wait.lastInOwnCycle = time;
       const earlier = certain.filter(({ since }) => since <= wait.since);
       if (!isInCycle(wait, earlier, flows, 'certainly')) wait.stuckSince = undefined;
@@ -68,8 +73,18 @@ export function judge(
     if (event.kind === 'wants') {
       const { names, type, parent } = event;
       const around = parent === undefined ? undefined : flows.get(parent);
+      for (const other of flows.values()) if (around !== undefined && isAround(around, other)) other.isBranch = true;
       const none = Number.NEGATIVE_INFINITY;
-      const made = { id, names, type, parent: around, since: time, holds: false, lastInOwnCycle: none };
+      const made = {
+        id,
+        names,
+        type,
+        parent: around,
+        since: time,
+        holds: false,
+        isBranch: false,
+        lastInOwnCycle: none,
+      };
       flows.set(id, { ...made, stuckSince: undefined });
     } else if (event.kind === 'got') {
       (flow as Flow).holds = true;
