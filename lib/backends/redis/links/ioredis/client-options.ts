@@ -10,7 +10,10 @@ const LONGEST_RETRY_DELAY = 1_000;
 const DISCONNECT_TIMEOUT = 100;
 
 /** Options of our own clients, unless the user sets them. */
-export type ClientDefaults = Pick<RedisOptions, 'retryStrategy' | 'socketTimeout' | 'disconnectTimeout'>;
+export type ClientDefaults = Pick<
+  RedisOptions,
+  'retryStrategy' | 'socketTimeout' | 'disconnectTimeout' | 'maxLoadingRetryTime'
+>;
 
 export function clientDefaults({ runtime, commandTimeout }: ConnectionContext): ClientDefaults {
   return {
@@ -18,6 +21,8 @@ export function clientDefaults({ runtime, commandTimeout }: ConnectionContext): 
     // No error reports a half-open connection. It is replaced when it leaves a command unanswered for this long.
     socketTimeout: commandTimeout,
     disconnectTimeout: DISCONNECT_TIMEOUT,
+    // While a server loads its data, ioredis asks again after the server's estimate of the rest, up to ten seconds.
+    maxLoadingRetryTime: LONGEST_RETRY_DELAY,
   };
 }
 
