@@ -80,7 +80,10 @@ export interface RedisLockOptions {
   readonly minReplicas?: number;
   /** How long to wait for the replicas. Default `'1s'`. */
   readonly replicaTimeout?: Duration;
-  /** The time-out of a single Redis command. Default `'2s'`, at least 10 ms. */
+  /**
+   * The time-out of a single Redis command. Default `'2s'`, at least 10 ms. An acquisition whose connection has gone
+   * silent is then sent once more on a new one, for at most another second.
+   */
   readonly commandTimeout?: Duration;
   /** Sharded pub/sub: `'auto'` (default) uses it as Redisson does, on clusters of Redis 7 and later. */
   readonly shardedPubSub?: 'auto' | 'on' | 'off';

@@ -1,3 +1,5 @@
+import type { Runtime } from '../../../lib/backends/runtime.js';
+import { nodeRuntime } from '../../../lib/engine/node-runtime.js';
 import { acrossBlockedLoop, itOfIoredis } from '../../support/client-under-test.js';
 import { startTcpProxy } from '../../support/network/tcp-proxy.js';
 import { blockEventLoop } from '../../support/runtime/block-event-loop.js';
@@ -65,6 +67,22 @@ describe('when Redis cannot be reached', () => {
     await failure(backend.renew(lock));
     await proxy.heal();
     await until(() => succeeds(backend.renew(lock)));
+    await backend.close();
+    await proxy.stop();
+  });
+
+  it('a connection that became half open while nobody used it is replaced before somebody does', async () => {
+    const proxy = await startTcpProxy(world.server.port);
+    const timer: Runtime['timer'] = (delay, ...rest) => nodeRuntime.timer(delay === 30_000 ? 300 : delay, ...rest);
+    const runtime = { ...nodeRuntime, timer };
+    const backend = world.backend({ connection: proxy.url, commandTimeout: 300, runtime });
+    await until(() => succeeds(backend.acquire(world.request())));
+    const { accepted } = proxy;
+    proxy.cutHalfOpen();
+    await proxy.heal();
+    await until(() => proxy.accepted > accepted);
+    expect(await backend.acquire(world.request())).toMatchObject({ acquired: true });
+    expect(world.errors.map(String).join()).toContain('the server sent nothing within 300 ms');
     await backend.close();
     await proxy.stop();
   });

@@ -1,6 +1,6 @@
 import { inspect } from 'node:util';
 import { until } from '../../support/until.js';
-import { CLIENT, failure, RedisWorld } from './redis-world.js';
+import { CLIENT, failure, RedisWorld, succeeds } from './redis-world.js';
 
 /** What Redis answers with an error, and which callers that affects. */
 describe('what Redis refuses', () => {
@@ -154,6 +154,37 @@ describe('what Redis refuses', () => {
       await world.redis.replicaof('NO', 'ONE');
     }
     expect(await backend.renew(lock)).toBe(true);
+  });
+
+  it('on a replica ends a connection once, and less and less often while the next ones lead there as well', async () => {
+    const warnings: Error[] = [];
+    const onWarning = (warning: Error) => void warnings.push(warning);
+    process.on('warning', onWarning);
+    const backend = world.backend();
+    const locks = Array.from({ length: 12 }, () => world.request());
+    await Promise.all(locks.map((lock) => backend.acquire(lock)));
+    const connected = async () =>
+      Number(/total_connections_received:(\d+)/.exec(await world.redis.info('stats'))?.[1] ?? 0);
+    await world.redis.replicaof('127.0.0.1', '1');
+    try {
+      const before = await connected();
+      const end = performance.now() + 3_000;
+      const ask = async (lock: (typeof locks)[number], n: number) => {
+        while (performance.now() < end) {
+          await (n % 2 === 0 ? failure(backend.renew(lock)) : failure(backend.acquire(world.request())));
+          await new Promise((resolve) => setTimeout(resolve, 20 + n));
+        }
+      };
+      await Promise.all(locks.map(ask));
+      expect(await connected()).toBeGreaterThan(before);
+      // Pauses of about 50, 100, 200, 400 and 800 ms, and then one a second.
+      expect((await connected()) - before).toBeLessThan(12);
+      expect(warnings).toEqual([]);
+    } finally {
+      process.off('warning', onWarning);
+      await world.redis.replicaof('NO', 'ONE');
+    }
+    await until(() => succeeds(backend.acquire(world.request())));
   });
 
   it('while a script runs forever is unavailable', async () => {

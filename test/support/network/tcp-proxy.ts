@@ -36,7 +36,7 @@ export class TcpProxy {
 
   /** @internal see {@link startTcpProxy} */
   constructor(
-    private readonly targetPort: number,
+    private targetPort: number,
     readonly port: number,
   ) {}
 
@@ -116,6 +116,11 @@ export class TcpProxy {
   dropReplies(options: { readonly after?: RegExp; readonly close?: boolean } = {}): void {
     this.#conditions.dropAfter = options.after ?? /^/;
     this.#conditions.closeOnDrop = options.close ?? false;
+  }
+
+  /** New connections lead to another server, as after a failover behind a load balancer. */
+  leadTo(port: number): void {
+    this.targetPort = port;
   }
 
   /** Closes all connections. The proxy keeps running. */

@@ -31,7 +31,9 @@ export class BatchCall<Request extends Batchable, Reply> implements ScriptReques
   readonly script: Script;
   readonly keys: readonly string[];
   readonly args: readonly string[];
-  readonly deadline: number | undefined;
+  deadline: number | undefined;
+  /** Until when its requests wait for a second try; 0: there is none. */
+  extendedUntil = 0;
   private call!: ScriptCall;
   /**
    * Whether the call was abandoned. A cluster client then sends a PING to an arbitrary node instead, so the answer says
@@ -55,6 +57,15 @@ export class BatchCall<Request extends Batchable, Reply> implements ScriptReques
 
   get divisible(): boolean {
     return this.items.length > 1;
+  }
+
+  get repeatable(): boolean {
+    return this.deadline !== undefined && this.items.every(({ settled }) => !settled);
+  }
+
+  extend(deadline: number): void {
+    this.deadline = this.extendedUntil = Math.max(deadline, this.deadline ?? 0);
+    for (const item of this.items) item.deadline = Math.max(item.deadline, deadline);
   }
 
   send(): void {
@@ -101,6 +112,7 @@ export class BatchCall<Request extends Batchable, Reply> implements ScriptReques
     const overdue = items.filter((item) => item.isOverdue(now));
     if (overdue.length === 0) return;
     this.node.failed(false);
+    if (batch.connection.overdue(call, this)) return;
     const isLast = items.every((item) => item.settled || item.isOverdue(now));
     this.givenUp = isLast;
     if (isLast) batch.connection.giveUp(call);

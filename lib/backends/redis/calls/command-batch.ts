@@ -169,11 +169,19 @@ export class CommandBatch<Request extends Batchable, Reply> implements BatchCall
    */
   private rejectOverdue(moment: number): void {
     for (const call of [...this.calls]) call.expire(moment);
+    this.extendQueue();
     const first = this.queue.findIndex(({ deadline }) => deadline > moment);
     for (const item of this.queue.splice(0, first < 0 ? this.queue.length : first)) {
       this.reject(item, timeoutError(this.connection, this.commandTimeout, 'refused'));
     }
     this.timer = this.pending > 0 ? this.startTimer(this.earliestDeadline()) : undefined;
+  }
+
+  /** Requests that take something and have to wait for the second try of others wait as long as those. */
+  private extendQueue(): void {
+    if (!this.command.limited) return;
+    const until = Math.max(0, ...this.calls.map(({ extendedUntil }) => extendedUntil));
+    for (const item of this.queue) item.deadline = Math.max(item.deadline, until);
   }
 
   private earliestDeadline(): number {

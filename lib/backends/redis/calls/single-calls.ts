@@ -77,6 +77,7 @@ class SingleCall implements ScriptRequest {
   deadline: number | undefined;
   private call!: ScriptCall;
   private timer: Timer | undefined;
+  private due = 0;
   private ended = false;
   /** Whether the call was abandoned. A late answer then says nothing about the node: see batch-call.ts. */
   private givenUp = false;
@@ -95,10 +96,18 @@ class SingleCall implements ScriptRequest {
 
   send(runtime: Runtime, commandTimeout: number): void {
     if (this.ended) return;
-    const due = runtime.monotonic() + commandTimeout;
-    if (this.limit === 'in time') this.deadline = due;
-    this.timer = answerTimer(runtime, due, () => this.expire(commandTimeout));
+    this.due = runtime.monotonic() + commandTimeout;
+    if (this.limit === 'in time') this.deadline = this.due;
+    this.startTimer(runtime, commandTimeout);
     this.call = this.connection.run(this);
+  }
+
+  get repeatable(): boolean {
+    return this.deadline !== undefined && !this.ended;
+  }
+
+  extend(deadline: number): void {
+    this.deadline = this.due = Math.max(deadline, this.due);
   }
 
   done(reply: unknown): void {
@@ -119,8 +128,16 @@ class SingleCall implements ScriptRequest {
     this.reject(closedError(this.connection));
   }
 
+  private startTimer(runtime: Runtime, commandTimeout: number): void {
+    this.timer = answerTimer(runtime, this.due, (moment) => {
+      if (this.due <= moment) this.expire(commandTimeout);
+      if (!this.ended) this.startTimer(runtime, commandTimeout);
+    });
+  }
+
   private expire(commandTimeout: number): void {
     const { connection, call } = this;
+    if (connection.overdue(call, this)) return this.node.failed(false);
     connection.giveUp(call);
     this.fail(timeoutError(connection, commandTimeout, call.written ? 'unknown' : 'refused', call.validUntil));
     this.givenUp = true;

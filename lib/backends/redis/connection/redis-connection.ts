@@ -4,6 +4,7 @@ import type { Connection } from '../links/connection.js';
 import type { ConnectionContext } from '../links/connection-context.js';
 import type { Topology } from '../links/topology.js';
 import { serverName } from './check-version.js';
+import { IdlePings } from './idle-pings.js';
 import { NodeOutages } from './node-outages.js';
 import type { ScriptCall, ScriptRequest } from './script-call.js';
 import { ScriptRunner } from './script-runner.js';
@@ -22,6 +23,7 @@ export class RedisConnection {
   readonly health: NodeOutages;
   private readonly runner: ScriptRunner;
   private readonly clocks: ServerClocks;
+  private readonly pings: IdlePings;
   private pending = 0;
 
   /** @throws ConnectionError when `connection` cannot be used */
@@ -48,6 +50,8 @@ export class RedisConnection {
       clocks.forget();
       clocks.refresh([]);
     };
+    this.pings = new IdlePings(topology, context, silent);
+    this.pings.start();
     topology.connect({ ready, failed: (error) => context.onError(error) });
   }
 
@@ -99,6 +103,15 @@ export class RedisConnection {
   }
 
   /**
+   * Called when a call got no answer in time. Asks once more on another connection, if the present one has gone silent.
+   *
+   * @returns whether the caller waits longer: see {@link ScriptRequest.extend}
+   */
+  overdue(call: ScriptCall, request: ScriptRequest): boolean {
+    return this.runner.overdue(call, request);
+  }
+
+  /**
    * Cancels a call that got no answer in time, if that is still possible, and replaces its connection if that has gone
    * silent.
    */
@@ -124,13 +137,14 @@ export class RedisConnection {
     return new RedisConnection(this.topology.duplicate(), context, { health: this.health });
   }
 
-  /** Reconnects to the master, after a server has said that it is a replica. */
-  leaveReplica(): void {
-    this.topology.leaveReplica();
+  /** Reconnects to the master, after the server of this call has said that it is a replica. */
+  leaveReplica(call: ScriptCall): void {
+    this.runner.leaveReplica(call);
   }
 
   /** Closes our own connections; unanswered commands fail. Settles when the connections are closed. */
   close(): Promise<void> {
+    this.pings.close();
     return this.topology.close();
   }
 }

@@ -19,6 +19,13 @@ export interface ScriptRequest {
   readonly deadline: number | undefined;
   /** Whether the caller repeats the call in parts if its keys are on different nodes. */
   readonly divisible: boolean;
+  /**
+   * Whether the call may be made a second time if the first one got no answer, or reached a replica: it has a
+   * {@link deadline}, and its callers still wait for it.
+   */
+  readonly repeatable: boolean;
+  /** Called before the second try. The caller waits until then, if that is later than its {@link deadline}. */
+  extend(deadline: number): void;
   done(reply: unknown): void;
   fail(error: unknown): void;
 }
@@ -28,12 +35,19 @@ export class ScriptCall implements Delivery {
   private command: SentCommand | undefined;
   private wasResent = false;
   private abandoned = false;
-  private sendCount = 0;
+  private wasWritten = false;
+  /** How often the server found that its deadline had passed. */
+  expirations = 0;
+  /** Whether there was a second try. */
+  isRepeated = false;
+  /** Whether the caller waits longer for a second try. */
+  isExtended = false;
   private deadline: string | undefined;
 
   constructor(
     private readonly topology: Topology,
     private readonly request: ScriptRequest,
+    private readonly connection: { readonly hasAnswered: boolean },
   ) {}
 
   /** @param deadline what the script gets as its first argument */
@@ -41,7 +55,6 @@ export class ScriptCall implements Delivery {
     if (this.abandoned) return;
     const { script } = this.request;
     this.deadline = deadline;
-    this.sendCount++;
     const command = commandOf(this.request, deadline);
     this.write('evalsha', command, done, (error) => {
       // The caller has stopped waiting, so the script must not be executed any more.
@@ -56,13 +69,18 @@ export class ScriptCall implements Delivery {
     return this.deadline === undefined ? undefined : Number(this.deadline);
   }
 
-  /** How often {@link send} was called. It is called again if the deadline of the first call was misjudged. */
-  get sends(): number {
-    return this.sendCount;
+  get wasServed(): boolean {
+    return this.connection.hasAnswered;
   }
 
   get written(): boolean {
-    return this.command?.socket !== undefined;
+    return this.wasWritten || this.command?.socket !== undefined;
+  }
+
+  /** Whether its last command may never be answered: nothing has arrived on its connection since it was written. */
+  get isSilent(): boolean {
+    const { command } = this;
+    return command?.socket !== undefined && (command.isLost || command.resent || command.idleSinceWrite !== undefined);
   }
 
   get resent(): boolean {
@@ -86,6 +104,18 @@ export class ScriptCall implements Delivery {
   /** The latest command that was created for the call; undefined while the server's clock is not known. */
   get latest(): SentCommand | undefined {
     return this.command;
+  }
+
+  /**
+   * Prepares a second try.
+   *
+   * @param refused whether the first one was certainly not executed
+   */
+  repeat(refused: boolean): void {
+    this.isRepeated = true;
+    this.command?.abandon();
+    if (refused) return;
+    this.wasResent = this.wasWritten = this.written;
   }
 
   /** Prevents the execution of the call, if that is still possible, because its caller has stopped waiting. */

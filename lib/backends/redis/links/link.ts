@@ -16,6 +16,8 @@ export interface SentCommand {
    * or is closed.
    */
   readonly idleSinceWrite: number | undefined;
+  /** Its connection has closed since it was written. */
+  readonly isLost: boolean;
   /**
    * Whether the error is the server's reply to this command, and not, for example, to the handshake of a connection.
    */

@@ -1,7 +1,6 @@
 import { BackendError } from '../../../lock-backend.js';
 import { REQUEST_LIFETIME, type RequestId } from '../../../synchronizer-backend.js';
 import type { ScriptContext } from '../../calls/script-context.js';
-import { errorCode } from '../../connection/redis-errors.js';
 import { slotOf } from '../../hash-slot.js';
 import { latestRequest } from '../../lock-keys.js';
 import { integerOf, unexpected } from '../../reply-shape.js';
@@ -85,7 +84,6 @@ export class SynchronizerCalls {
       return await sent;
     } catch (error) {
       const { message } = error as BackendError;
-      if (errorCode(message) === 'READONLY') this.context.connection.leaveReplica();
       if (!message.includes('not an integer')) throw error;
       const remedy = 'Choose another name or keyPrefix, because something else uses this key';
       throw new BackendError(`${this.server}: ${key} holds no number. ${remedy}`, 'key', 'refused');

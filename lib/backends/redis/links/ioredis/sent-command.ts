@@ -105,6 +105,10 @@ function extend(Base: typeof Command): CommandClass {
       return performance.now() - this.writtenAt;
     }
 
+    get isLost(): boolean {
+      return this.socket?.destroyed === true;
+    }
+
     /** Destroys the connection that it was written to: ioredis sends unanswered commands again on a new one. */
     destroySocket(error: Error): void {
       this.socket?.destroy(error);

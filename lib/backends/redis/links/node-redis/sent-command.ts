@@ -47,6 +47,10 @@ export class NodeRedisCommand implements SentCommand, QueueSignal {
     return connection.replies === this.repliesBefore ? performance.now() - this.writtenAt : undefined;
   }
 
+  get isLost(): boolean {
+    return this.wasWritten && this.connection?.gone === true;
+  }
+
   isAnswer(error: unknown): boolean {
     return error instanceof Error && error.name === 'ReplyError';
   }
