@@ -1,3 +1,4 @@
+import type { Redis } from 'ioredis';
 import { slotOf } from '../../../lib/backends/redis/hash-slot.js';
 import { LockBusyError, LockUnavailableError } from '../../../lib/engine/errors.js';
 import { createLockService } from '../../../lib/service/create-lock-service.js';
@@ -220,6 +221,44 @@ describe('the log', () => {
     expect(lines.join() + error.message).not.toContain(SECRET);
     await locks.close();
     await redis.stop();
+  });
+});
+
+describe('a password that is changed while the service runs', () => {
+  let redis: RedisServer;
+  /** It stays connected, whatever the password is. */
+  let admin: Redis;
+
+  beforeEach(async () => {
+    redis = await startRedis();
+    admin = redis.client();
+    await admin.config('SET', 'requirepass', SECRET);
+  });
+  afterEach(() => redis.stop());
+
+  const change = async (password: string) => {
+    await admin.config('SET', 'requirepass', password);
+    await admin.call('CLIENT', 'KILL', 'TYPE', 'normal', 'SKIPME', 'yes');
+    await admin.call('CLIENT', 'KILL', 'TYPE', 'pubsub');
+  };
+
+  it('is an outage: callers wait until Redis accepts the old one again, or until outageTimeout', async () => {
+    const locks = open({ connection: `redis://:${SECRET}@127.0.0.1:${redis.port}`, outageTimeout: '1s' });
+    await locks.withLock('order', () => {});
+    await change('another-one');
+    const waiting = locks.acquire('order', { outageTimeout: '20s' });
+    const time = await refusedAfter(() => locks.acquire('another'));
+    expect(time).toBeGreaterThan(900);
+    const error = await errorOf(locks.acquire('a third', { waitTime: 0 }));
+    expect(error).toBeInstanceOf(LockUnavailableError);
+    expect(error.message).toMatch(/WRONGPASS/);
+    await change(SECRET);
+    await (await waiting).release();
+  });
+
+  it('is a mistake in the settings if it was never right: callers are refused at once', async () => {
+    const locks = open({ connection: `redis://:wrong@127.0.0.1:${redis.port}`, outageTimeout: '30s' });
+    expect(await refusedAfter(() => locks.acquire('order'))).toBeLessThan(10_000);
   });
 });
 

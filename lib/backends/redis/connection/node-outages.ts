@@ -66,7 +66,7 @@ export class NodeOutages implements NodeWatch {
       (error: unknown) => {
         end();
         topology.refresh();
-        const unsent = { written: false, resent: false, validUntil: undefined, isAnswer: () => false };
+        const unsent = { written: false, resent: false, validUntil: undefined, wasServed: true, isAnswer: () => false };
         noteFailure(health, callError(error, unsent, topology.description), false);
       },
     );

@@ -24,6 +24,8 @@ export interface Delivery {
   readonly resent: boolean;
   /** The server time in ms after which it is not executed any more; undefined when it has no deadline. */
   readonly validUntil: number | undefined;
+  /** Whether the connection was in use before: its settings were right, at least until then. */
+  readonly wasServed: boolean;
   /** Whether its server has answered it with this error. */
   isAnswer(error: unknown): boolean;
 }
@@ -79,7 +81,10 @@ export function callError(error: unknown, delivery: Delivery, server: string, ke
   // middle of a script.
   const answered = error instanceof ExpiredError || (delivery.isAnswer(error) && code !== 'NOPERM');
   const outcome = !delivery.written || (answered && !delivery.resent) ? 'refused' : 'unknown';
-  return new BackendError(`${server}: ${message}${remedy(code)}`, kindOf(code), outcome, {
+  // A password that was right before was changed, and will be right again: callers wait, as in any outage.
+  const isRotated = delivery.wasServed && (code === 'WRONGPASS' || code === 'NOAUTH');
+  const advice = isRotated ? PASSWORD_CHANGED : remedy(code);
+  return new BackendError(`${server}: ${message}${advice}`, isRotated ? 'unavailable' : kindOf(code), outcome, {
     cause: withoutSecrets(error),
     validUntil: delivery.validUntil,
   });
@@ -120,6 +125,9 @@ export function notALock(key: string, server: string): BackendError {
   const message = `${server}: ${key} is not a lock but a hash with other fields. Choose another lock name or keyPrefix`;
   return new BackendError(message, 'key', 'refused');
 }
+
+const PASSWORD_CHANGED =
+  ' (Redis accepted this user and password before: was the password changed? Restart this process with the new one, or let Redis accept both for a while: ACL SETUSER)';
 
 function kindOf(code: string | undefined): BackendError['kind'] {
   if (DENIED.includes(code)) return 'denied';
