@@ -31,6 +31,8 @@ export class ActiveWork {
   private bodies = 0;
   /** The number of unanswered releases whose callers have continued. */
   private releases = 0;
+  /** The number of waiters that have left, and whose removal from the backend is unanswered. */
+  private removals = 0;
   private readonly listeners = new Set<() => void>();
 
   /** Whether no lease is held, no body runs, and no release in the background is unanswered. */
@@ -41,6 +43,11 @@ export class ActiveWork {
   /** Like {@link isIdle}, apart from these leases and their bodies. */
   isIdleBut(own: ReadonlySet<unknown>): boolean {
     return this.bodies <= own.size && [...this.leases].every((lease) => own.has(lease));
+  }
+
+  /** Whether no acquisition, and no removal of a waiter, is under way. */
+  get isAnswered(): boolean {
+    return this.hasNoQueues && this.removals === 0;
   }
 
   /** Whether no acquisition is under way. */
@@ -62,6 +69,15 @@ export class ActiveWork {
 
   releaseEnded(): void {
     this.releases--;
+    this.changed();
+  }
+
+  removalStarted(): void {
+    this.removals++;
+  }
+
+  removalEnded(): void {
+    this.removals--;
     this.changed();
   }
 

@@ -116,10 +116,11 @@ export class Shutdown {
   }
 
   /**
-   * Waits until acquisitions whose callers have left are answered and given back. This needs an open backend.
+   * Waits until acquisitions whose callers have left are answered and given back, and waiters are removed from the
+   * backend. This needs an open backend.
    */
   private waitForAnswers(time: number): Promise<void> {
-    return this.until(() => this.context.work.hasNoQueues, time);
+    return this.until(() => this.context.work.isAnswered, time);
   }
 
   /** Waits, at most `time` milliseconds, until a condition on the unfinished work holds. */

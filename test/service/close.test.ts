@@ -1,9 +1,10 @@
 import type { Socket } from 'node:net';
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { LockBackend } from '../../lib/backends/lock-backend.js';
+import { LockAbortedError } from '../../lib/engine/errors.js';
 import { createLockService } from '../../lib/service/create-lock-service.js';
 import type { LockService } from '../../lib/service/lock-service.js';
-import { ms, openVirtualWorld } from '../support/lock-world.js';
+import { ms, openVirtualWorld, openWorld } from '../support/lock-world.js';
 import { startTcpProxy, type TcpProxy } from '../support/network/tcp-proxy.js';
 import { errorOf } from '../support/section.js';
 import { type RedisServer, startRedis } from '../support/servers/redis-server.js';
@@ -115,6 +116,41 @@ describe('close()', () => {
     backend.close = () => new Promise(() => {});
     await runtime.until(locks.close());
     expect(runtime.monotonic() - since).toBeLessThanOrEqual(300);
+  });
+});
+
+describe.each(['memory', 'Redis'] as const)('close() of a service whose callers wait (%s)', (store) => {
+  const world = openWorld(store);
+
+  it.each(['fair', 'write'] as const)('leaves nothing behind that others wait for: %s', async (type) => {
+    const [holder, waiter, next] = await world.processes(3);
+    const lease = await holder.locks.acquire('order', { type: type === 'fair' ? 'fair' : 'read' });
+    const aborted = Array.from({ length: 20 }, () => errorOf(waiter.locks.acquire('order', { type })));
+    await until(() => waiter.backend.isAsleep);
+    await waiter.locks.close();
+    for (const error of await Promise.all(aborted)) expect(error).toBeInstanceOf(LockAbortedError);
+
+    await lease.release();
+    // A place in the queue would go first, and an announced writer would keep readers out.
+    const free = await next.locks.tryAcquire('order', { type: type === 'fair' ? 'fair' : 'read' });
+    expect(free).not.toBeNull();
+    await free?.release();
+  });
+
+  it('also if it is closed while their first requests are under way', async () => {
+    const [holder, waiter, next] = await world.processes(3);
+    for (let round = 0; round < 5; round++) {
+      const name = `order:${round}`;
+      const lease = await holder.locks.acquire(name, { type: 'fair' });
+      const service = round === 0 ? waiter : await world.process();
+      const aborted = errorOf(service.locks.acquire(name, { type: 'fair' }));
+      await service.locks.close();
+      expect(await aborted).toBeInstanceOf(LockAbortedError);
+      await lease.release();
+      const free = await next.locks.tryAcquire(name, { type: 'fair' });
+      expect(free).not.toBeNull();
+      await free?.release();
+    }
   });
 });
 

@@ -11,10 +11,13 @@ export function isRegistered({ terms, triesOnce }: LockWaiter): boolean {
 }
 
 /** Removes a waiter from the backend. If there is no answer, this is repeated in the background. */
-export function unregister({ backend, backgroundReleases, waiterTimeout }: EngineContext, waiter: OwnerRef): void {
+export function unregister(context: EngineContext, waiter: OwnerRef): void {
+  const { backend, backgroundReleases, waiterTimeout, work } = context;
+  work.removalStarted();
   backend
     .removeWaiter(waiter)
-    .catch(() => backgroundReleases.release({ ...waiter, leaseTime: waiterTimeout, waits: true }));
+    .catch(() => backgroundReleases.release({ ...waiter, leaseTime: waiterTimeout, waits: true }))
+    .finally(() => work.removalEnded());
 }
 
 /**
