@@ -1,7 +1,5 @@
 import { randomUUID } from 'node:crypto';
-import { errorCode, messageOf } from '../../backends/redis/connection/redis-errors.js';
-import { tagOf } from '../../backends/redis/hash-slot.js';
-import { lockChannel } from '../../backends/redis/lock-keys.js';
+import { errorCode, lockChannel, messageOf, tagOf } from '../../backends/redis/diagnostics.js';
 import type { Server, Subscriber } from '../redis/server.js';
 import { type Finding, note, ok, wrong } from './check.js';
 

@@ -1,13 +1,14 @@
 import { randomUUID } from 'node:crypto';
-import { errorCode, messageOf } from '../../backends/redis/connection/redis-errors.js';
 import {
   clientChannel,
+  errorCode,
   fairChannelPrefix,
   fairHeartbeats,
   fairQueue,
   lockChannel,
+  messageOf,
   permitLeases,
-} from '../../backends/redis/lock-keys.js';
+} from '../../backends/redis/diagnostics.js';
 import type { Server } from '../redis/server.js';
 import { type Finding, infoOf, ok, wrong } from './check.js';
 

@@ -1,4 +1,4 @@
-import { messageOf } from '../../backends/redis/connection/redis-errors.js';
+import { messageOf } from '../../backends/redis/diagnostics.js';
 import type { Server } from '../redis/server.js';
 import { type Finding, infoOf, note, ok, wrong } from './check.js';
 

@@ -1,6 +1,4 @@
-import { clientForUrl } from '../../backends/redis/links/choose-client.js';
-import type { Connection } from '../../backends/redis/links/connection.js';
-import { parseUrl, toNodeRedisConnection } from '../../backends/redis/links/url-settings.js';
+import { type Connection, clientForUrl, parseUrl, toNodeRedisConnection } from '../../backends/redis/diagnostics.js';
 
 interface DiagnosticOptions {
   /** The URL names one node of a cluster. */

@@ -1,12 +1,14 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { BackendError } from '../../backends/lock-backend.js';
-import { checkDatabase } from '../../backends/redis/connection/check-database.js';
-import { connectionAdvice } from '../../backends/redis/connection/connection-advice.js';
-import { messageOf } from '../../backends/redis/connection/redis-errors.js';
-import { openTopology } from '../../backends/redis/links/choose-client.js';
-import type { Connection } from '../../backends/redis/links/connection.js';
-import type { Link } from '../../backends/redis/links/link.js';
-import type { Topology } from '../../backends/redis/links/topology.js';
+import {
+  type Connection,
+  checkDatabase,
+  connectionAdvice,
+  type Link,
+  messageOf,
+  openTopology,
+  type Topology,
+} from '../../backends/redis/diagnostics.js';
 import { nodeRuntime } from '../../engine/node-runtime.js';
 import { CommandError } from '../command-error.js';
 import { diagnosticConnection } from './diagnostic-connection.js';

@@ -1,4 +1,4 @@
-import { checkUrl } from '../../backends/redis/links/url-settings.js';
+import { checkUrl } from '../../backends/redis/diagnostics.js';
 import { usageError } from '../command-error.js';
 
 /** The Redis to connect to. */

@@ -1,5 +1,10 @@
-import type { ChannelKind, Link, SentCommand, SubscriberConnection } from '../../backends/redis/links/link.js';
-import type { Topology } from '../../backends/redis/links/topology.js';
+import type {
+  ChannelKind,
+  Link,
+  SentCommand,
+  SubscriberConnection,
+  Topology,
+} from '../../backends/redis/diagnostics.js';
 
 /** The time limit for a connection and for each reply, in milliseconds. */
 export const TIMEOUT = 5_000;

@@ -1,0 +1,12 @@
+// What the command line uses of the Redis backend, to look at servers that may be in trouble: connections without
+// their checks, names of keys and channels, and the words of errors.
+export { checkDatabase } from './connection/check-database.js';
+export { connectionAdvice } from './connection/connection-advice.js';
+export { errorCode, messageOf } from './connection/redis-errors.js';
+export { tagOf } from './hash-slot.js';
+export { clientForUrl, openTopology } from './links/choose-client.js';
+export type { Connection } from './links/connection.js';
+export type { ChannelKind, Link, SentCommand, SubscriberConnection } from './links/link.js';
+export type { Topology } from './links/topology.js';
+export { checkUrl, parseUrl, toNodeRedisConnection } from './links/url-settings.js';
+export { clientChannel, fairChannelPrefix, fairHeartbeats, fairQueue, lockChannel, permitLeases } from './lock-keys.js';
