@@ -126,6 +126,10 @@ export class LockQueue implements LockKeeper {
     return this.attempts + this.departures + this.claims > 0;
   }
 
+  get isUndecided(): boolean {
+    return this.context.backend.blocking !== undefined && this.attempts > 0 && !this.waitsInBackend;
+  }
+
   // ── Callers come and go ────────────────────────────────────────────────────────────────────────────────────────────
 
   /** Adds a waiter, which is served or refused later. */

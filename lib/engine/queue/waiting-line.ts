@@ -4,7 +4,7 @@ import type { EngineContext } from '../engine-context.js';
 import type { LockBusyError, LockUnavailableError } from '../errors.js';
 import type { HeldLock, LockWaiter } from '../lease/held-lock.js';
 import type { Moment } from '../lease/lease-clock.js';
-import type { WaitingQueue } from '../waiting/outage-limit.js';
+import { SILENCE, type WaitingQueue } from '../waiting/outage-limit.js';
 import type { RestingCallers } from '../waiting/ping-while-waiting.js';
 import { busyError, type KnownHolder, permanentError, unavailableError } from '../waiting/wait-errors.js';
 import type { Caller } from '../waiting/waiter.js';
@@ -16,6 +16,8 @@ interface QueueOfLine<Queued> {
   readonly holders: readonly HeldLock[];
   /** Whether a request about the lock is unanswered. */
   readonly isAsking: boolean;
+  /** Whether a backend in which callers wait has not said yet that they wait for the lock. */
+  readonly isUndecided?: boolean;
   /** Called after a waiter has left the line without being served. */
   left(waiter: Queued): void;
 }
@@ -166,7 +168,9 @@ export class WaitingLine<Queued extends LockWaiter = LockWaiter> implements Wait
 
   /** Whether a caller was not served because of an outage, and not because of a busy lock. */
   isUnavailableTo(caller: Caller<never>): boolean {
-    return this.failure !== undefined || this.context.outages.isSilent(caller, this.keys, this.queue.isAsking);
+    if (this.failure !== undefined || this.context.outages.isSilent(caller, this.keys, this.queue.isAsking))
+      return true;
+    return this.queue.isUndecided === true && this.busyReply === undefined && caller.terms.waitTime >= SILENCE;
   }
 
   busy(waiter: Queued): LockBusyError {

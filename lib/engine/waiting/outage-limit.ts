@@ -14,7 +14,7 @@ const QUIET_TIME = 10_000;
 /**
  * A node that gave no answer during a whole wait counts as silent if the wait lasted at least this many milliseconds.
  */
-const SILENCE = 100;
+export const SILENCE = 100;
 
 /** Callers that wait for the same keys. */
 export interface WaitingQueue {

@@ -67,14 +67,17 @@ export function driverFromPool(given: RowLocksOptions['pool'], connections: numb
     const most = pool.options?.max ?? 10;
     if (most <= connections) return tooSmall('max', most, connections);
     const { password } = pool.options ?? {};
-    const driver = postgresPoolDriver(given as unknown as PostgresPool, 'postgres (given pool)');
+    const driver = postgresPoolDriver(
+      given as unknown as PostgresPool,
+      `postgres (given pool of at most ${most} connections)`,
+    );
     return { kind: 'postgres', driver: { ...driver, spare: most - connections }, secrets: secretsOf(password) };
   }
   const inner = typeof pool?.pool?.getConnection === 'function' ? pool.pool : pool;
   if (typeof inner?.getConnection !== 'function') return 'pool must be a pg or mysql2 pool';
   const most = inner.config?.connectionLimit ?? 10;
   if (most <= connections) return tooSmall('connectionLimit', most, connections);
-  const driver = mysqlPoolDriver(inner as unknown as MysqlPool, 'mysql (given pool)');
+  const driver = mysqlPoolDriver(inner as unknown as MysqlPool, `mysql (given pool of at most ${most} connections)`);
   const secrets = secretsOf(inner.config?.connectionConfig?.password);
   return { kind: 'mysql', driver: { ...driver, spare: most - connections }, secrets };
 }

@@ -40,10 +40,26 @@ export function mysqlPoolDriver(pool: Pool, description: string): Driver {
             error ? reject(error) : resolve({ connection, ends: listenToEnd(connection) }),
           ),
         );
-      const { connection, ends } = await fromPool(take, (late) => late.connection.release());
+      const { connection, ends } = await fromPool(
+        take,
+        (late) => late.connection.release(),
+        () => isUsedUp(pool),
+      );
       return toConnection(connection, ends, () => connection.destroy());
     },
   };
+}
+
+/** Members of a pool that its types omit. */
+interface InsidePool {
+  readonly config?: { readonly connectionLimit?: number };
+  readonly _allConnections?: { readonly length: number };
+  readonly _freeConnections?: { readonly length: number };
+}
+
+function isUsedUp(pool: Pool): boolean {
+  const { config, _allConnections: all, _freeConnections: free } = pool as unknown as InsidePool;
+  return free?.length === 0 && all !== undefined && all.length >= (config?.connectionLimit ?? Number.POSITIVE_INFINITY);
 }
 
 /** Replaces the parser of mysql2, which supports neither `mariadb:` URLs nor further options beside a URL. */

@@ -43,7 +43,8 @@ export function postgresPoolDriver(pool: Pool, description: string): Driver {
             else resolve({ client, ends: listenToEnd(client as unknown as Client) });
           }),
         );
-      const { client, ends } = await fromPool(take, (late) => late.client.release());
+      const isUsedUp = () => pool.idleCount === 0 && pool.totalCount >= (pool.options?.max ?? Number.POSITIVE_INFINITY);
+      const { client, ends } = await fromPool(take, (late) => late.client.release(), isUsedUp);
       // Each connection is released exactly once. The pool throws on a second release, and without any release, it
       // counts the connection as in use forever.
       const giveBack = once(() => client.release(true));

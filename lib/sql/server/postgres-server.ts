@@ -64,6 +64,12 @@ export class PostgresServer implements LockServer {
     const { rows } = await control.run('SHOW server_version_num');
     const version = Number(rows[0].server_version_num);
     checkPostgresVersion(version, this.locks.oldest, this.words.title);
+    const { rows: roles } = await control.run('SELECT pg_is_in_recovery() AS is_standby');
+    // No UnsuitableServer: after a failover, the same address may lead to a primary.
+    if (roles[0].is_standby === true)
+      throw new Error(
+        'this server is a standby (pg_is_in_recovery), which cannot keep locks: connect to the primary, by a host name that follows it after a failover',
+      );
     const { rows: activities } = await control.run('SHOW track_activities');
     if (activities[0].track_activities === 'off')
       throw new UnsuitableServer(

@@ -1,5 +1,6 @@
 import { BackendError } from '../../backends/lock-backend.js';
 import type { Runtime } from '../../backends/runtime.js';
+import { OWN_POOL } from '../driver/from-pool.js';
 import { type Driver, SqlConnection } from '../driver/sql-connection.js';
 import type { LockServer } from '../server/lock-server.js';
 import type { SqlFailures } from './sql-failure.js';
@@ -14,7 +15,7 @@ const GOODBYE = 500;
 
 /** A caller that wants a session. */
 export interface SessionClaim {
-  /** Called after each second in which all sessions are in use. */
+  /** Called after each second in which all sessions, or all connections of a given pool, are in use. */
   onFull(error: BackendError): void;
 }
 
@@ -47,9 +48,9 @@ export class SessionPool {
    * @throws BackendError
    */
   take(claim: SessionClaim): Promise<SqlConnection | undefined> {
+    if (this.closed) return Promise.reject(this.wasClosed());
     const session = this.idle.pop();
     if (session !== undefined) return Promise.resolve(session);
-    if (this.hasRoom) return this.connect();
     return new Promise((resolve, reject) => {
       const timer = this.complainLater(claim);
       const settled =
@@ -59,6 +60,7 @@ export class SessionPool {
           settle(value);
         };
       this.waiting.set(claim, { resolve: settled(resolve), reject: settled(reject) });
+      this.openForWaiting();
     });
   }
 
@@ -92,8 +94,7 @@ export class SessionPool {
    */
   async close(keeps: (session: SqlConnection) => boolean): Promise<void> {
     this.closed = true;
-    for (const waiting of this.waiting.values())
-      waiting.reject(new BackendError(`${this.driver.description} was closed`, 'unavailable', 'refused'));
+    for (const waiting of this.waiting.values()) waiting.reject(this.wasClosed());
     this.waiting.clear();
     for (const session of [...this.open]) {
       if (keeps(session)) session.unref();
@@ -128,7 +129,6 @@ export class SessionPool {
     } catch (error) {
       this.connecting--;
       session?.destroy();
-      this.serveNext();
       throw this.failures.toBackendError(error);
     }
     this.connecting--;
@@ -137,7 +137,7 @@ export class SessionPool {
     opened.onEnd(() => this.ended(opened));
     if (this.closed) {
       opened.close();
-      throw new BackendError(`${this.driver.description} was closed`, 'unavailable', 'refused');
+      throw this.wasClosed();
     }
     return opened;
   }
@@ -146,25 +146,46 @@ export class SessionPool {
     this.open.delete(session);
     const index = this.idle.indexOf(session);
     if (index >= 0) this.idle.splice(index, 1);
-    this.serveNext();
+    this.openForWaiting();
   }
 
-  /** Opens a session for the next waiting caller if there is room for one. */
-  private serveNext(): void {
-    const [next] = this.waiting.entries();
-    if (next === undefined || !this.hasRoom || this.closed) return;
-    const [claim, waiting] = next;
-    this.waiting.delete(claim);
-    this.connect().then(waiting.resolve, waiting.reject);
+  /**
+   * Opens a session if there is room for one and a caller waits for it. The callers stay in line meanwhile, because
+   * another session may become free first, and a caller may leave.
+   */
+  private openForWaiting(): void {
+    if (this.closed || !this.hasRoom || this.connecting >= this.waiting.size) return;
+    this.connect().then(
+      (session) => this.give(session),
+      (error) => {
+        const [first] = this.waiting.entries();
+        if (first !== undefined) {
+          const [claim, waiting] = first;
+          this.waiting.delete(claim);
+          waiting.reject(error);
+        }
+        this.openForWaiting();
+      },
+    );
   }
 
   private complainLater(claim: SessionClaim): { cancel(): void } {
     const complain = () => {
       timer = this.runtime.timer(PATIENCE, complain);
-      claim.onFull(this.full());
+      const isFull = this.open.size >= this.most;
+      if (isFull || this.driver.spare !== undefined) claim.onFull(isFull ? this.full() : this.poolUsedUp());
     };
     let timer = this.runtime.timer(PATIENCE, complain);
     return { cancel: () => timer.cancel() };
+  }
+
+  private poolUsedUp(): BackendError {
+    const message = `${this.driver.description}: no connection of the pool is free or could be opened within ${PATIENCE} ms; ${this.open.size} of them are used for locks: ${OWN_POOL}`;
+    return new BackendError(message, 'unavailable', 'refused');
+  }
+
+  private wasClosed(): BackendError {
+    return new BackendError(`${this.driver.description} was closed`, 'unavailable', 'refused');
   }
 
   private full(): BackendError {
