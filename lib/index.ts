@@ -6,6 +6,7 @@ export type {
   KeyFunction,
   LockKey,
   ReturnKind,
+  SignalFunction,
 } from './nest/decorator/distributed-lock.options.js';
 export {
   type FlightDecorator,

@@ -8,6 +8,7 @@ type OptionName = keyof DistributedLockOptions;
 const OPTION_NAMES: readonly string[] = [
   'key',
   'waitTime',
+  'signal',
   'outageTimeout',
   'leaseTime',
   'type',

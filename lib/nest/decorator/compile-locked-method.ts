@@ -16,7 +16,14 @@ import type { LockService } from '../../service/lock-service.js';
 import { compileTemplate, type NamesOf } from '../key-template/key-template.js';
 import { getLockServiceToken } from '../redis-lock.constants.js';
 import { describeValue, toDecoratorOptions } from './check-decorator-options.js';
-import type { BusyAnswer, DistributedLockOptions, LockKey, Method, ReturnKind } from './distributed-lock.options.js';
+import type {
+  BusyAnswer,
+  DistributedLockOptions,
+  LockKey,
+  Method,
+  ReturnKind,
+  SignalFunction,
+} from './distributed-lock.options.js';
 import { toBusyAnswer } from './on-busy.js';
 import { returnKindOf } from './return-kind.js';
 
@@ -30,6 +37,7 @@ export interface DecoratedMethod {
   readonly service: symbol;
   readonly serviceName: string | undefined;
   readonly namesOf: NamesOf;
+  readonly signal: SignalFunction | undefined;
 }
 
 /** A method with `@DistributedLock`. */
@@ -70,10 +78,15 @@ export function compileLockedMethod(
 export function compileMethod(
   key: string | symbol,
   body: Method,
-  options: Pick<DistributedLockOptions, 'key' | 'service'>,
+  options: Pick<DistributedLockOptions, 'key' | 'service' | 'signal'>,
   where: string,
 ): DecoratedMethod {
   const name = String(key);
+  const { signal } = options;
+  if (signal !== undefined && typeof signal !== 'function')
+    throw new LockConfigurationError(
+      `${where}: signal is ${describeValue(signal)}; it must be a function that returns an AbortSignal, because each call has its own`,
+    );
   return {
     where,
     name,
@@ -81,6 +94,7 @@ export function compileMethod(
     service: getLockServiceToken(options.service),
     serviceName: options.service,
     namesOf: toNamesOf(options.key, where, name),
+    signal,
   };
 }
 

@@ -37,6 +37,9 @@ export type KeyFunction<Args extends readonly unknown[] = Anything[]> = (...args
  */
 export type BusyAnswer<Args extends readonly unknown[] = Anything[]> = (busy: LockBusyError, ...args: Args) => unknown;
 
+/** Returns the signal that ends the wait of this call, or `undefined` for none. `this` is the instance. @publicApi */
+export type SignalFunction<Args extends readonly unknown[] = Anything[]> = (...args: Args) => AbortSignal | undefined;
+
 /** What a decorated method returns. @publicApi */
 export type ReturnKind = 'promise' | 'observable' | 'iterable';
 
@@ -53,6 +56,12 @@ export interface DistributedLockOptions<Args extends readonly unknown[] = Anythi
    * Default: the module's `waitTime`, or 0 if `onBusy` is not `'throw'`.
    */
   readonly waitTime?: Duration;
+  /**
+   * A function of the method's arguments that returns an AbortSignal. When it aborts, the call stops waiting for the
+   * lock and fails with LockAbortedError, and the method does not run: for a client that has gone, see
+   * docs/integrations.md. It does not affect a method that has begun. Default: none.
+   */
+  readonly signal?: SignalFunction<Args>;
   /**
    * How long to wait while Redis does not answer, or `Infinity`. Then the call fails with LockUnavailableError.
    * Default: the module's `outageTimeout`.

@@ -1,8 +1,9 @@
-import { LockBusyError } from '../../engine/errors.js';
+import { LockBusyError, LockConfigurationError } from '../../engine/errors.js';
 import type { Lease } from '../../engine/lease/lease.js';
 import { IS_LOCK_SERVICE, type LockService } from '../../service/lock-service.js';
 import type { Lockable } from '../lock-service-property.js';
 import { adaptMock } from './adapt-mock.js';
+import { describeValue } from './check-decorator-options.js';
 import type { DecoratedMethod, LockedMethod } from './compile-locked-method.js';
 import { noLockService, wrongKind } from './distributed-lock.errors.js';
 import { isAsyncIterator, isObservableLike } from './return-kind.js';
@@ -26,12 +27,17 @@ export class LockedCall {
     this.locks = locks[IS_LOCK_SERVICE] === true ? locks : adaptMock(locks, method.where);
   }
 
-  /** Acquires the lock for the arguments. If it stays busy, `onBusy` may provide the result instead. */
-  acquire(signal?: AbortSignal): Promise<Lease | BusyResult> {
+  /**
+   * Acquires the lock for the arguments. If it stays busy, `onBusy` may provide the result instead.
+   *
+   * @param left aborts when nobody wants the result any more
+   */
+  acquire(left?: AbortSignal): Promise<Lease | BusyResult> {
     const { method, instance, args, locks } = this;
     const { onBusy, where } = method;
     const names = method.namesOf({ instance, args, method: method.name });
     const terms = method.termsIn(locks);
+    const signal = signalOf(method, instance, args, left);
     const lease = locks.acquireUnder(names, signal === undefined ? terms : { ...terms, signal }, where);
     if (onBusy === undefined) return lease;
     return lease.catch((error: unknown) => {
@@ -49,6 +55,26 @@ export class LockedCall {
   run(): unknown {
     return this.method.body.apply(this.instance, this.args as unknown[]);
   }
+}
+
+/**
+ * The signal that ends the wait of a call: that of the option `signal`, or `left`.
+ *
+ * @throws LockConfigurationError when the option returned something else
+ */
+export function signalOf(
+  { signal: option, where }: DecoratedMethod,
+  instance: Lockable,
+  args: readonly unknown[],
+  left?: AbortSignal,
+): AbortSignal | undefined {
+  const signal: AbortSignal | null | undefined = option?.apply(instance, args as unknown[]);
+  if (signal === undefined || signal === null) return left;
+  if (typeof signal.addEventListener !== 'function')
+    throw new LockConfigurationError(
+      `${where}: signal returned ${describeValue(signal)}; it must return an AbortSignal, or undefined`,
+    );
+  return left === undefined ? signal : AbortSignal.any([signal, left]);
 }
 
 /** @throws LockConfigurationError when the instance has no lock service */

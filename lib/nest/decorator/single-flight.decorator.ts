@@ -7,8 +7,8 @@ import { toOptions } from './check-decorator-options.js';
 import { compileMethod, type DecoratedMethod, purposeOf, resolvedOncePerService } from './compile-locked-method.js';
 import { decorateMethod } from './decorate-method.js';
 import type { IsAny } from './distributed-lock.decorator.js';
-import type { Anything, Method } from './distributed-lock.options.js';
-import { serviceOf } from './locked-call.js';
+import type { Anything, Method, SignalFunction } from './distributed-lock.options.js';
+import { serviceOf, signalOf } from './locked-call.js';
 import { returnKindOf } from './return-kind.js';
 
 /**
@@ -27,6 +27,11 @@ export interface SingleFlightOptions<Args extends readonly unknown[] = Anything[
    * value is missing, the call fails with LockKeyError, and the method does not run.
    */
   readonly key: FlightKey<Args>;
+  /**
+   * A function of the method's arguments that returns an AbortSignal. When it aborts, this call stops waiting and fails
+   * with LockAbortedError. It does not stop a method that has begun, and does not affect other callers. Default: none.
+   */
+  readonly signal?: SignalFunction<Args>;
   /** Name of the RedisLockModule to use. Default: the one without a name. */
   readonly service?: string;
 }
@@ -40,6 +45,7 @@ const OPTION_NAMES: readonly string[] = [
   'serialize',
   'deserialize',
   'waitTime',
+  'signal',
   'outageTimeout',
   'leaseTime',
   'service',
@@ -49,7 +55,7 @@ const OPTION_NAMES: readonly string[] = [
 
 /** A method with `@SingleFlight`. */
 interface FlightMethod extends DecoratedMethod {
-  readonly options: Omit<Given, 'key' | 'service'>;
+  readonly options: Omit<Given, 'key' | 'service' | 'signal'>;
   readonly termsIn: (locks: LockService) => FlightTerms;
 }
 
@@ -142,7 +148,7 @@ function compileFlightMethod(
   where: string,
 ): FlightMethod {
   const given = toOptions<Given>(keyOrOptions, OPTION_NAMES, [['onLost', ['throw', 'warn']]], '@SingleFlight', where);
-  const { key: nameKey, service, ...options } = given;
+  const { key: nameKey, service, signal, ...options } = given;
   if (Array.isArray(nameKey)) throw new LockConfigurationError(`${where}: a single flight has one name, not a list`);
   if (returnKindOf(prototype, key, body, undefined, where) !== 'promise')
     throw new LockConfigurationError(
@@ -151,7 +157,7 @@ function compileFlightMethod(
   checkFlightOptions(options, where);
   const purpose = purposeOf({ key: nameKey }, where);
   return {
-    ...compileMethod(key, body, { key: nameKey, service }, where),
+    ...compileMethod(key, body, { key: nameKey, service, signal }, where),
     options,
     termsIn: resolvedOncePerService((locks) => locks.flightTermsOf(options, purpose, where)),
   };
@@ -164,7 +170,11 @@ function flightOf(method: FlightMethod): Method {
       const locks = serviceOf(method, this);
       const name = oneName(method.namesOf({ instance: this, args, method: method.name }), method);
       const body = () => method.body.apply(this, args);
-      if (locks[IS_LOCK_SERVICE] === true) return locks.flightUnder(name, method.termsIn(locks), body, method.where);
+      if (locks[IS_LOCK_SERVICE] === true) {
+        const signal = signalOf(method, this, args);
+        const terms = method.termsIn(locks);
+        return locks.flightUnder(name, signal === undefined ? terms : { ...terms, signal }, body, method.where);
+      }
       return mockedFlight(locks, name, method, body);
     },
   }.shared;

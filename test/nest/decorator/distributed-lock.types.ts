@@ -3,6 +3,7 @@ import type { Readable } from 'node:stream';
 import type { Observable, Subject } from 'rxjs';
 import type { LockBusyError } from '../../../lib/engine/errors.js';
 import { DistributedLock } from '../../../lib/nest/decorator/distributed-lock.decorator.js';
+import { SingleFlight } from '../../../lib/nest/decorator/single-flight.decorator.js';
 
 interface Order {
   readonly id: string;
@@ -168,4 +169,23 @@ export class Options {
   // @ts-expect-error no type of lock
   @DistributedLock({ key: 'a', type: 'mutex' })
   async noType() {}
+}
+
+export class Signals {
+  @DistributedLock({ key: 'a', signal: (_id: string, gone: AbortSignal) => gone })
+  async ofTheArguments(_id: string, _gone: AbortSignal) {}
+
+  @DistributedLock({ key: (id: string) => id, signal: () => undefined })
+  async none(_id: string) {}
+
+  // @ts-expect-error the method has no second parameter
+  @DistributedLock({ key: 'a', signal: (_id: string, gone: AbortSignal) => gone })
+  async otherArguments(_id: string) {}
+
+  // @ts-expect-error an AbortController is not a signal
+  @DistributedLock({ key: 'a', signal: () => new AbortController() })
+  async notASignal() {}
+
+  @SingleFlight({ key: 'a', signal: (gone: AbortSignal) => gone })
+  async shared(_gone: AbortSignal) {}
 }

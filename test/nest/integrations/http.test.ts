@@ -1,3 +1,5 @@
+import { AsyncLocalStorage } from 'node:async_hooks';
+import type { ServerResponse } from 'node:http';
 import {
   type CanActivate,
   Controller,
@@ -216,5 +218,67 @@ describe('handlers of a controller, over HTTP', () => {
       await start([], [new LockExceptionFilter()]);
       await expectLocked('busy');
     });
+  });
+});
+
+describe('a client that has gone', () => {
+  const clientGone = new AsyncLocalStorage<AbortSignal>();
+  const run: string[] = [];
+
+  @Controller('payments')
+  class PaymentsController {
+    @Post('patient/:id')
+    @DistributedLock('order:#<args[0]>')
+    async patient(@Param('id') id: string) {
+      run.push(`patient ${id}`);
+    }
+
+    @Post(':id')
+    @DistributedLock({ key: 'order:#<args[0]>', waitTime: '1m', signal: () => clientGone.getStore() })
+    async pay(@Param('id') id: string) {
+      run.push(`pay ${id}`);
+    }
+  }
+
+  let app: INestApplication;
+  let locks: LockService;
+  const impatient = (path: string) =>
+    fetch(`${url}/payments/${path}`, { method: 'POST', signal: AbortSignal.timeout(300) }).catch((error) => error.name);
+  let url: string;
+  beforeEach(async () => {
+    run.length = 0;
+    const module = await Test.createTestingModule({
+      imports: [RedisLockModule.forRoot({ backend: 'memory' })],
+      controllers: [PaymentsController],
+      providers: [{ provide: APP_FILTER, useClass: LockExceptionFilter }],
+    }).compile();
+    app = module.createNestApplication({ logger: false, forceCloseConnections: true });
+    app.use((_request: unknown, response: ServerResponse, next: () => void) => {
+      const gone = new AbortController();
+      response.once('close', () => gone.abort());
+      clientGone.run(gone.signal, next);
+    });
+    await app.listen(0, '127.0.0.1');
+    url = await app.getUrl();
+    locks = app.get(LockService);
+  });
+  afterEach(() => app.close());
+
+  it('ends the wait, and the method does not run', async () => {
+    const lease = await locks.acquire('order:7');
+    expect(await Promise.all([1, 2, 3, 4, 5].map(() => impatient('7')))).toEqual(Array(5).fill('TimeoutError'));
+    await until(async () => (await locks.inspect('order:7')).waiting === 0);
+    await lease.release();
+    expect(await locks.isLocked('order:7')).toBe(false);
+    expect(run).toEqual([]);
+    expect((await fetch(`${url}/payments/7`, { method: 'POST' })).status).toBe(201);
+    expect(run).toEqual(['pay 7']);
+  });
+
+  it('is waited for in vain without the option', async () => {
+    const lease = await locks.acquire('order:7');
+    expect(await impatient('patient/7')).toBe('TimeoutError');
+    await lease.release();
+    await until(() => run.length === 1);
   });
 });
