@@ -1,7 +1,8 @@
-import { LinkedQueue } from './collections/linked-queue.js';
-import type { LockLease } from './lease/lock-lease.js';
+import { type Linked, LinkedQueue } from './collections/linked-queue.js';
+import type { HeldLock, LockShare } from './lease/held-lock.js';
+import type { Lease } from './lease/lease.js';
 import { QueueTable } from './queue/queue-table.js';
-import type { LocksOfOneService } from './several/locks-of-one-service.js';
+import type { WaitingQueue, WaitingQueues } from './waiting/outage-limit.js';
 
 /** How much work a service has at one moment. All numbers are 0 when it is idle. */
 export interface Activity {
@@ -19,15 +20,41 @@ export interface Activity {
   readonly renewedPermits: number;
 }
 
-/** The unfinished work of one service. Shutdown waits until it ends. */
-export class ActiveWork {
+/** A lease that has not been released yet. */
+interface OpenLease extends Lease, LockShare, Linked<OpenLease> {
+  readonly locks: readonly HeldLock[];
+  /** See `LockLease.abort`. */
+  abort(reason: Error): void;
+}
+
+/** An unfinished acquisition of several locks. */
+interface SeveralLocks extends WaitingQueue {
+  readonly scoped: boolean;
+}
+
+/** The callers of a semaphore or latch. */
+interface PermitCallers extends WaitingQueue {
+  readonly length: number;
+  rejectWaiters(): void;
+  close(): Promise<void>;
+}
+
+/**
+ * The unfinished work of one service: who holds something, and who waits. Shutdown waits until it ends, and an outage
+ * is noticed and limited for all who wait.
+ */
+export class ActiveWork implements WaitingQueues {
   readonly queues = new QueueTable();
   /** Leases that have not been released yet. */
-  readonly leases = new LinkedQueue<LockLease>();
+  readonly leases = new LinkedQueue<OpenLease>();
   /** Unfinished acquisitions of several locks. A caller has an entry for each lock type. */
-  readonly several = new Set<LocksOfOneService>();
+  readonly several = new Set<SeveralLocks>();
   /** Candidates for leadership. They run until they are stopped. */
   readonly candidates = new Set<{ stop(): Promise<void> }>();
+  /** By kind and key: see Synchronizers. */
+  readonly permitQueues = new Map<string, PermitCallers>();
+  /** The number of permits that the service renews. Set by Synchronizers. */
+  countPermits: () => number = () => 0;
   private bodies = 0;
   /** The number of unanswered releases whose callers have continued. */
   private releases = 0;
@@ -81,10 +108,26 @@ export class ActiveWork {
     this.changed();
   }
 
-  severalEnded(locks: LocksOfOneService): void {
+  severalEnded(locks: SeveralLocks): void {
     this.several.delete(locks);
     this.changed();
   }
+
+  // ── All waiting callers, for OutageLimit and PingWhileWaiting ──────────────────────────────────────────────────────────
+
+  get isEmpty(): boolean {
+    return this.hasNoQueues && this.permitQueues.size === 0;
+  }
+
+  forEach(visit: (queue: WaitingQueue) => void): void {
+    // Callers of several names come first, because each of them also waits in the queue of one name. That wait ends
+    // together with theirs.
+    for (const caller of [...this.several]) visit(caller);
+    for (const { line } of this.queues.values()) if (!line.isEmpty) visit(line);
+    for (const queue of [...this.permitQueues.values()]) visit(queue);
+  }
+
+  // ── Ends ───────────────────────────────────────────────────────────────────────────────────────────────────────────
 
   /** Called when some work has ended. */
   changed(): void {

@@ -7,8 +7,8 @@ import {
   type Removal,
 } from '../backends/lock-backend.js';
 import { type Linked, LinkedQueue } from './collections/linked-queue.js';
-import type { EngineContext } from './engine-context.js';
 import { type LeaseClock, type Moment, validity } from './lease/lease-clock.js';
+import type { UnusedOwner } from './lease/unused-owner.js';
 
 /** `pending` until the backend has answered; see {@link Attempt}. */
 export type AttemptState = 'pending' | 'granted' | 'busy' | 'removed' | 'failed';
@@ -17,6 +17,13 @@ export type AttemptState = 'pending' | 'granted' | 'busy' | 'removed' | 'failed'
 interface AttemptTerms {
   readonly type: HeldType;
   readonly leaseTime: number;
+}
+
+/** The parts that an attempt needs. */
+export interface AttemptServices {
+  readonly clock: LeaseClock;
+  readonly pendingAttempts: PendingAttempts;
+  readonly backgroundReleases: { release(owner: UnusedOwner): void };
 }
 
 /** The part of a reply that decides what the request did. */
@@ -76,7 +83,7 @@ export class Attempt implements AcquireRequest, Linked<Attempt> {
    *   it does not register it
    */
   constructor(
-    private readonly context: EngineContext,
+    private readonly services: AttemptServices,
     readonly key: string,
     readonly owner: string,
     { type, leaseTime }: AttemptTerms,
@@ -85,8 +92,8 @@ export class Attempt implements AcquireRequest, Linked<Attempt> {
   ) {
     this.type = type;
     this.leaseTime = leaseTime;
-    this.sent = context.clock.now();
-    context.pendingAttempts.begin(this);
+    this.sent = services.clock.now();
+    services.pendingAttempts.begin(this);
   }
 
   /**
@@ -97,25 +104,25 @@ export class Attempt implements AcquireRequest, Linked<Attempt> {
    * @param now the current moment, to save reading the clocks again
    */
   answered(reply: AttemptReply | undefined, now?: Moment): AttemptState {
-    this.context.pendingAttempts.end(this);
+    this.services.pendingAttempts.end(this);
     if (reply === undefined) return this.settle('failed', true);
     this.lateCopiesUntil = reply.validUntil;
     if (!reply.acquired) {
       this.ownerSpent = reply.spent ?? false;
       return this.settle('busy', reply.validUntil !== undefined);
     }
-    this.context.pendingAttempts.granted();
+    this.services.pendingAttempts.granted();
     if (this.interference === 'removed') return this.settle('removed', true);
     if (reply.confirmed !== undefined) this.sent = reply.confirmed;
-    this.error = lateAnswer(this.context.clock, this.sent, this.leaseTime, now);
+    this.error = lateAnswer(this.services.clock, this.sent, this.leaseTime, now);
     return this.error === undefined ? this.settle('granted', false) : this.settle('failed', true);
   }
 
   /** Records an error, or that there was no answer. */
   failed(error: BackendError): void {
-    this.context.pendingAttempts.end(this);
+    this.services.pendingAttempts.end(this);
     if (error.outcome === 'refused' && error.kind !== 'key')
-      this.context.pendingAttempts.refusal = { error, at: this.context.clock.now().monotonic, isOver: false };
+      this.services.pendingAttempts.refusal = { error, at: this.services.clock.now().monotonic, isOver: false };
     this.error = error;
     this.lateCopiesUntil = error.validUntil;
     this.ownerSpent = error.spent === true;
@@ -146,7 +153,7 @@ export class Attempt implements AcquireRequest, Linked<Attempt> {
     if (!this.inDoubt) return false;
     this.inDoubt = false;
     const { key, type, owner, leaseTime, lateCopiesUntil: validUntil } = this;
-    this.context.backgroundReleases.release({ key, type, owner, leaseTime, validUntil, waits });
+    this.services.backgroundReleases.release({ key, type, owner, leaseTime, validUntil, waits });
     return true;
   }
 
@@ -194,8 +201,8 @@ export class PendingAttempts {
   /** The last time that the backend refused to take a lock, although nobody held it. For `health()`. */
   refusal: Refusal | undefined;
 
-  /** @param doubted called when an attempt has ended and its owner may have been removed */
-  constructor(private readonly doubted: (removal: Removal) => void) {}
+  /** Called when an attempt has ended and its owner may have been removed. Set by ForcedReleases. */
+  doubted: (removal: Removal) => void = () => {};
 
   begin(attempt: Attempt): void {
     this.pending.push(attempt);

@@ -2,7 +2,6 @@ import { isOwnerOf } from '../backends/owner-ids.js';
 import type { Activity } from './active-work.js';
 import { adoptLock } from './detached/adopt-lock.js';
 import { readTicket } from './detached/lease-ticket.js';
-import { EngineContext, type EngineSettings } from './engine-context.js';
 import { LockConfigurationError } from './errors.js';
 import type { LockEventName, LockEvents } from './events/lock-events.js';
 import { type FlightOptions, type FlightTerms, toFlightTerms } from './flights/flight-terms.js';
@@ -15,11 +14,14 @@ import type { Lease } from './lease/lease.js';
 import { announceAcquired, startTime } from './lease/lease-events.js';
 import type { LockLease } from './lease/lock-lease.js';
 import { LockInspector } from './lock-inspector.js';
-import type { Synchronizers } from './permits/semaphores-and-latches.js';
+import { LockTable } from './lock-table.js';
+import { Synchronizers } from './permits/semaphores-and-latches.js';
 import { lockScopes } from './scope/lock-scope.js';
 import { findReentry, reenter } from './scope/reentry.js';
 import { holdWhile } from './scope/run-while-held.js';
+import { DEFAULT_COMMAND_TIMEOUT, type EngineSettings, Services } from './services.js';
 import { acquireSeveral, LocksOfOneService } from './several/locks-of-one-service.js';
+import { Shutdown } from './shutdown.js';
 import { assertDetachable, assertFlights, assertMayNotConfirm, assertSupported } from './terms/assert-supported.js';
 import type { Milliseconds } from './terms/duration.js';
 import { type LockNames, quoted, toLockName, toLockNames, toWanted } from './terms/lock-name.js';
@@ -46,23 +48,27 @@ const OUTAGE_TIMEOUT = 10_000 as Milliseconds;
  * handed off. See README.md.
  */
 export class LockEngine {
-  readonly context: EngineContext;
+  readonly services: Services;
+  readonly synchronizers: Synchronizers;
   readonly inspector: LockInspector;
+  private readonly table: LockTable;
+  private readonly shutdown: Shutdown;
   private readonly defaults: AcquisitionTerms;
   /** For leases without a body, whose release is always confirmed. */
   private readonly leaseDefaults: AcquisitionTerms;
 
   constructor(readonly settings: EngineSettings) {
-    const { watchdogTimeout, waitTime, outageTimeout = OUTAGE_TIMEOUT, keyPrefix } = settings;
+    const { waitTime, outageTimeout = OUTAGE_TIMEOUT, keyPrefix } = settings;
     const { onLost = 'throw', release = 'confirmed', reentry = true } = settings;
-    this.context = new EngineContext(settings);
-    this.inspector = new LockInspector(this.context, keyPrefix);
+    const { watchdogTimeout, shutdownTimeout, commandTimeout = DEFAULT_COMMAND_TIMEOUT } = settings;
+    const services = new Services(settings);
+    this.services = services;
+    this.table = new LockTable(services);
+    this.synchronizers = new Synchronizers(services, watchdogTimeout);
+    this.shutdown = new Shutdown(services, this.synchronizers, shutdownTimeout, commandTimeout);
+    this.inspector = new LockInspector(services, this.table, keyPrefix);
     this.defaults = { ...DEFAULT_TERMS, waitTime, outageTimeout, leaseTime: watchdogTimeout, onLost, release, reentry };
     this.leaseDefaults = { ...this.defaults, release: 'confirmed' };
-  }
-
-  get synchronizers(): Synchronizers {
-    return this.context.synchronizers;
   }
 
   /** Waits until all names are held. Errors in `names` or `options` also reject the promise. */
@@ -100,7 +106,7 @@ export class LockEngine {
   several(names: readonly string[], options: LockOptions, tentative: boolean, what: string): LocksOfOneService {
     const wanted = toLockNames(names, what);
     const terms = this.resolve(options, { ...this.leaseDefaults, tentative }, `${what} of ${quoted(wanted)}`);
-    return new LocksOfOneService(this.context, wanted, terms, what);
+    return new LocksOfOneService(this.table, wanted, terms, what);
   }
 
   /** Like {@link acquire}, with terms from {@link termsOf}. */
@@ -135,7 +141,7 @@ export class LockEngine {
     body: (lease: Lease) => unknown,
     what = 'singleFlight()',
   ): Promise<unknown> {
-    return singleFlight(this.context, name, terms, what, body);
+    return singleFlight(this.table, name, terms, what, body);
   }
 
   /**
@@ -148,14 +154,14 @@ export class LockEngine {
     purpose: Partial<Purpose>,
     what: string,
   ): FlightTerms {
-    assertFlights(this.context.backend, what);
+    assertFlights(this.services.backend, what);
     const defaults = { ...this.defaults, ...purpose, type: 'flight', release: 'confirmed' } as const;
     return toFlightTerms(options, what, (others) => toTerms(others, defaults, what));
   }
 
   /** See `LockService.forgetResult`. */
   async forgetResult(name: string): Promise<boolean> {
-    assertFlights(this.context.backend, 'forgetResult()');
+    assertFlights(this.services.backend, 'forgetResult()');
     return this.inspector.forgetResult(name);
   }
 
@@ -165,15 +171,15 @@ export class LockEngine {
    * @param ticket what `Lease.detach` returned. Anything else rejects the promise, too
    */
   adopt(ticket: string, options: AdoptOptions = {}, what = 'adopt()'): Promise<LockLease> {
-    const { context } = this;
+    const { services } = this;
     try {
-      assertDetachable(context.backend, what);
+      assertDetachable(services.backend, what);
       const read = readTicket(ticket, this.settings.keyPrefix);
       const name = toLockName(read.key.slice(this.settings.keyPrefix.length), what);
-      context.keyOf(name, what);
+      services.keyOf(name, what);
       const terms = { ...toAdoptTerms(options, this.defaults, `${what} of '${name}'`), type: read.type };
-      const adopt = () => adoptLock(context, name, read, terms, what);
-      return isTraced(context) ? traceAcquisition(context, [name], terms, adopt) : adopt();
+      const adopt = () => adoptLock(this.table, name, read, terms, what);
+      return isTraced(services) ? traceAcquisition(services, [name], terms, adopt) : adopt();
     } catch (error) {
       return Promise.reject(error);
     }
@@ -186,15 +192,15 @@ export class LockEngine {
    * @throws LockKeyError, LockConfigurationError, LockAbortedError when shutdown has begun
    */
   lead(name: string, options: LeadOptions, what = 'lead()', method = ''): Leadership {
-    const { context } = this;
+    const { services } = this;
     toLockName(name, what);
-    context.keyOf(name, what);
+    services.keyOf(name, what);
     checkLeadOptions(options, what);
     const { group } = options;
     const terms = standByTerms(this.termsOf({ group }, { group: '', method, skips: false }));
-    if (context.shutdown.isClosing) throw shutdownError(what, name);
+    if (services.admission.isClosing) throw shutdownError(what, name);
     const acquire = (signal: AbortSignal) => this.acquireUnder(name, { ...terms, signal }, what);
-    const candidate = new Candidate(context, name, options, acquire, this.settings.shutdownTimeout);
+    const candidate = new Candidate(services, name, options, acquire, this.settings.shutdownTimeout);
     candidate.start();
     return candidate;
   }
@@ -206,50 +212,50 @@ export class LockEngine {
 
   /** See {@link holdWhile}. */
   holdWhile<T>(lease: LockLease, body: (lease: Lease) => T | Promise<T>, holdAtLeast?: number): Promise<T> {
-    return holdWhile(this.context, lease, body, holdAtLeast);
+    return holdWhile(this.services, lease, body, holdAtLeast);
   }
 
   /** @returns a function that removes the listener */
   on<E extends LockEventName>(event: E, listener: (details: LockEvents[E]) => void): () => void {
-    return this.context.events.on(event, listener);
+    return this.services.events.on(event, listener);
   }
 
   /** Emits `error`, which is logged when nobody listens. */
   report(error: Error): void {
-    this.context.events.emit('error', error);
+    this.services.events.emit('error', error);
   }
 
   log(message: string): void {
-    this.context.events.logger.log?.(message);
+    this.services.events.logger.log?.(message);
   }
 
   warn(message: string): void {
-    this.context.events.logger.warn(message);
+    this.services.events.logger.warn(message);
   }
 
   /** Whether an owner in the backend belongs to this service. */
   isMine(owner: string): boolean {
-    return isOwnerOf(this.context.clientId, owner);
+    return isOwnerOf(this.services.clientId, owner);
   }
 
   /** Whether the lease belongs to this service. */
   owns(lease: { readonly service: object }): boolean {
-    return lease.service === this.context;
+    return lease.service === this.services;
   }
 
   /** How many callers of this process wait for this lock. */
   waiting(name: string): number {
-    return this.context.work.queues.named(name).reduce((sum, { waiting }) => sum + waiting.length, 0);
+    return this.services.work.queues.named(name).reduce((sum, { waiting }) => sum + waiting.length, 0);
   }
 
   /** A lease of this service on this lock. */
   leaseOn(name: string): Lease | undefined {
-    return [...this.context.work.leases].find((lease) => lease.names.includes(name));
+    return [...this.services.work.leases].find((lease) => lease.names.includes(name));
   }
 
   /** The unfinished work of the service, in numbers. */
   activity(): Activity {
-    const { queues, leases, several } = this.context.work;
+    const { queues, leases, several } = this.services.work;
     const own = { queues: queues.size, leases: leases.length, severalLocks: several.size };
     return { ...own, ...this.synchronizers.activity() };
   }
@@ -260,7 +266,7 @@ export class LockEngine {
    * end.
    */
   drain(): Promise<void> {
-    return this.context.shutdown.drain();
+    return this.shutdown.drain();
   }
 
   /**
@@ -268,17 +274,17 @@ export class LockEngine {
    * that are unanswered by then are rejected.
    */
   close(): Promise<void> {
-    return this.context.shutdown.close();
+    return this.shutdown.close();
   }
 
   /** Whether shutdown has begun. */
   get isClosing(): boolean {
-    return this.context.shutdown.isClosing;
+    return this.services.admission.isClosing;
   }
 
   /** @throws LockKeyError, with a message that begins with `what`, when the name is invalid */
   keyOf(name: string, what?: string): string {
-    return this.context.keyOf(name, what);
+    return this.services.keyOf(name, what);
   }
 
   private acquireWith(
@@ -297,7 +303,7 @@ export class LockEngine {
   }
 
   private resolve(options: LockOptions, defaults: AcquisitionTerms, what: string): AcquisitionTerms {
-    const { backend } = this.context;
+    const { backend } = this.services;
     const terms = toTerms(options, defaults, what);
     assertSupported(backend, terms.type, what);
     if (terms.release === 'background')
@@ -306,45 +312,46 @@ export class LockEngine {
   }
 
   private start(wanted: LockNames, terms: AcquisitionTerms, what: string): Promise<LockLease> {
-    if (!isTraced(this.context)) return this.startUntraced(wanted, terms, what);
+    if (!isTraced(this.services)) return this.startUntraced(wanted, terms, what);
     const names = [wanted].flat();
-    return traceAcquisition(this.context, names, terms, () => this.startUntraced(wanted, terms, what));
+    return traceAcquisition(this.services, names, terms, () => this.startUntraced(wanted, terms, what));
   }
 
   private startUntraced(wanted: LockNames, terms: AcquisitionTerms, what: string): Promise<LockLease> {
-    if (typeof wanted === 'string') return acquireOne(this.context, wanted, terms, what);
-    if (wanted.length === 1) return acquireOne(this.context, wanted[0], terms, what);
-    return acquireSeveral(this.context, wanted, terms, what);
+    if (typeof wanted === 'string') return acquireOne(this.table, wanted, terms, what);
+    if (wanted.length === 1) return acquireOne(this.table, wanted[0], terms, what);
+    return acquireSeveral(this.table, wanted, terms, what);
   }
 }
 
 /** Acquires one lock: by re-entry if the running flow holds it already, otherwise by waiting in its queue. */
-function acquireOne(context: EngineContext, name: string, terms: AcquisitionTerms, what: string): Promise<LockLease> {
-  const { queues, outages } = context;
+function acquireOne(table: LockTable, name: string, terms: AcquisitionTerms, what: string): Promise<LockLease> {
+  const { services } = table;
+  const { outages } = services;
   // The name of a queue was checked when the queue was created.
-  const key = queues.get(terms.type, name)?.key ?? context.keyOf(toLockName(name, what), what);
+  const key = table.find(terms.type, name)?.key ?? services.keyOf(toLockName(name, what), what);
   if (terms.signal?.aborted) throw abortedError({ what: `the lock '${name}'`, name }, terms.signal);
   const hasScope = lockScopes.getStore() !== undefined;
   if (hasScope) {
-    const reentry = findReentry(context, key, terms);
-    const acquireAgain = (terms: AcquisitionTerms) => acquireOne(context, name, terms, what);
-    if (reentry !== undefined) return reenter(context, reentry, name, terms, acquireAgain);
+    const reentry = findReentry(services, key, terms);
+    const acquireAgain = (terms: AcquisitionTerms) => acquireOne(table, name, terms, what);
+    if (reentry !== undefined) return reenter(table, reentry, name, terms, acquireAgain);
   }
-  const scoped = context.admit(what, name, hasScope);
-  const started = startTime(context);
+  const scoped = services.admission.admit(what, name, hasScope);
+  const started = startTime(services);
   return new Promise((resolve, reject) => {
     const granted = (held: HeldLock) => {
-      const lease = context.createLease(held.alone, terms);
-      announceAcquired(context, lease, started);
+      const lease = table.createLease(held.alone, terms);
+      announceAcquired(services, lease, started);
       resolve(lease);
     };
-    const waiter = new Waiter<HeldLock>(name, context.newOwner, terms, context.runtime, granted, reject);
+    const waiter = new Waiter<HeldLock>(name, services.newOwner, terms, services.runtime, granted, reject);
     waiter.scoped = scoped;
     const refusal = outages.active ? outages.arrived(waiter, [key]) : undefined;
     if (refusal !== undefined) return waiter.refuse(refusal);
     // The queue may have ended in the meantime, if the lock proved to be lost.
-    const queue = context.queueOf(terms.type, name, key);
+    const queue = table.queueOf(terms.type, name, key);
     queue.enqueue(waiter);
-    if (hasScope) context.deadlocks.add(waiter, queue.line);
+    if (hasScope) services.deadlocks.add(waiter, queue.line);
   });
 }

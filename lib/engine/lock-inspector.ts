@@ -8,34 +8,37 @@ import {
 import { isOwnerOf } from '../backends/owner-ids.js';
 import type { SynchronizerState } from '../backends/synchronizer-state.js';
 import type { HolderClient } from './clients/describe-holder.js';
-import type { EngineContext } from './engine-context.js';
 import { LockKeyError, LockUnavailableError } from './errors.js';
+import type { LockTable } from './lock-table.js';
+import type { FairQueue } from './queue/fair-queue.js';
+import type { Services } from './services.js';
 import { toKey, toLockName } from './terms/lock-name.js';
 
 /** Reads the state of locks, and frees them by force. */
 export class LockInspector {
   constructor(
-    private readonly context: EngineContext,
+    private readonly services: Services,
+    private readonly table: LockTable,
     private readonly keyPrefix: string,
   ) {}
 
   inspect(name: string): Promise<LockState> {
-    return this.ask(name, (key) => this.context.backend.inspect(key));
+    return this.ask(name, (key) => this.services.backend.inspect(key));
   }
 
   /** The state of a semaphore or latch; undefined if there is none. */
   inspectSynchronizer(name: string): Promise<SynchronizerState | undefined> {
-    return this.ask(name, async (key) => this.context.backend.synchronizers?.inspect?.(key));
+    return this.ask(name, async (key) => this.services.backend.synchronizers?.inspect?.(key));
   }
 
   /** The stored result of a single flight; undefined if there is none. */
   inspectResult(name: string): Promise<ResultState | undefined> {
-    return this.ask(name, async (key) => this.context.backend.flights?.inspect(key));
+    return this.ask(name, async (key) => this.services.backend.flights?.inspect(key));
   }
 
   /** @returns whether there was a result */
   forgetResult(name: string): Promise<boolean> {
-    return this.ask(name, async (key) => (await this.context.backend.flights?.forget(key)) ?? false);
+    return this.ask(name, async (key) => (await this.services.backend.flights?.forget(key)) ?? false);
   }
 
   /**
@@ -45,18 +48,19 @@ export class LockInspector {
    * @returns the removed owners
    */
   async forceRelease(name: string, expected?: ExpectedHolders): Promise<readonly string[]> {
-    const owners = await this.ask(name, (key) => this.context.backend.forceRelease(key, expected));
-    const { forcedReleases, queues } = this.context;
+    const owners = await this.ask(name, (key) => this.services.backend.forceRelease(key, expected));
+    const { forcedReleases } = this.services;
     forcedReleases.removed({ key: toKey(this.keyPrefix, name, 'The lock'), owners });
-    queues.fair(name)?.removed(owners);
+    const queue = this.table.find('fair', name) as FairQueue | undefined;
+    queue?.removed(owners);
     return owners;
   }
 
   /** The holder with this owner id, if it belongs to this service. */
   ownHolder(key: string, owner: string): HolderClient | undefined {
-    if (!isOwnerOf(this.context.clientId, owner)) return undefined;
-    const held = this.context.heldLocks(key).find((lock) => lock.owner === owner);
-    return held && this.context.holders.own(held);
+    if (!isOwnerOf(this.services.clientId, owner)) return undefined;
+    const held = this.services.heldLocks(key).find((lock) => lock.owner === owner);
+    return held && this.services.holders.own(held);
   }
 
   /**
@@ -69,7 +73,7 @@ export class LockInspector {
     try {
       return await question();
     } catch (error) {
-      const cause = withReason(this.context.backend, error as BackendError);
+      const cause = withReason(this.services.backend, error as BackendError);
       throw new LockUnavailableError(`${what}: the backend gave no answer: ${cause.message}`, '', { cause });
     }
   }
@@ -78,11 +82,11 @@ export class LockInspector {
   private async ask<T>(name: string, question: (key: string) => Promise<T>): Promise<T> {
     const key = toKey(this.keyPrefix, toLockName(name, 'The lock'), 'The lock');
     // The answer must take into account the releases that callers did not wait for.
-    await this.context.unsettledReleases.answersFor(key);
+    await this.services.unsettledReleases.answersFor(key);
     try {
       return await question(key);
     } catch (error) {
-      const cause = withReason(this.context.backend, error as BackendError);
+      const cause = withReason(this.services.backend, error as BackendError);
       if (cause.kind === 'key')
         throw new LockKeyError(`The lock '${name}' cannot be used: ${cause.message}`, name, { cause });
       const message = `The backend gave no answer about the lock '${name}': ${cause.message}`;

@@ -1,7 +1,8 @@
 import type { Timer } from '../backends/runtime.js';
-import type { EngineContext } from './engine-context.js';
 import { LockAbortedError } from './errors.js';
-import { inScopeOf, leasesAround, noteCall } from './scope/lock-scope.js';
+import type { Synchronizers } from './permits/semaphores-and-latches.js';
+import { leasesAround } from './scope/lock-scope.js';
+import type { Services } from './services.js';
 import { shutdownError } from './waiting/wait-errors.js';
 import type { Caller } from './waiting/waiter.js';
 
@@ -10,9 +11,6 @@ const LONGEST_CLOSE = 500;
 
 /** Ends a service in order: it admits no new work, waits a limited time for held locks, then ends everything else. */
 export class Shutdown {
-  private closing = false;
-  /** Whether bodies that are still running get no more locks. */
-  private aborted = false;
   /** When shutdown stops waiting for bodies. */
   private drainUntil = 0;
   private drained: Promise<void> | undefined;
@@ -20,37 +18,19 @@ export class Shutdown {
 
   /** Both time-outs are in milliseconds. */
   constructor(
-    private readonly context: EngineContext,
+    private readonly services: Services,
+    private readonly synchronizers: Synchronizers,
     private readonly shutdownTimeout: number,
     private readonly commandTimeout: number,
   ) {}
 
-  /**
-   * Whether the caller runs in a live scope of this service. Such a caller may acquire further locks during shutdown,
-   * because it may need them to finish.
-   *
-   * @param hasScope whether the caller runs in a scope of any service
-   * @throws LockAbortedError for any other caller once shutdown has begun
-   */
-  admit(what: string, name: string, hasScope: boolean): boolean {
-    if (hasScope) noteCall();
-    const scoped = hasScope && inScopeOf(this.context);
-    if (this.closing && (!scoped || this.aborted)) throw shutdownError(what, name);
-    return scoped;
-  }
-
-  /** Whether new work is refused. */
-  get isClosing(): boolean {
-    return this.closing;
-  }
-
   drain(): Promise<void> {
-    this.drained ??= this.context.runtime.detached(() => this.waitForBodies().then(() => this.abortTheRest()));
+    this.drained ??= this.services.runtime.detached(() => this.waitForBodies().then(() => this.abortTheRest()));
     return this.unlessItWaitsForItself(this.drained);
   }
 
   close(): Promise<void> {
-    this.closed ??= this.context.runtime.detached(() => this.drain().then(() => this.end()));
+    this.closed ??= this.services.runtime.detached(() => this.drain().then(() => this.end()));
     return this.unlessItWaitsForItself(this.closed);
   }
 
@@ -59,16 +39,19 @@ export class Shutdown {
    * the others. When it has ended too, the rest of the shutdown follows.
    */
   private unlessItWaitsForItself(shutdown: Promise<void>): Promise<void> {
-    const own = leasesAround(this.context);
+    const own = leasesAround(this.services);
     if (own.size === 0) return shutdown;
-    this.context.events.unawaited(shutdown);
-    return this.until(() => this.aborted || this.context.work.isIdleBut(own), this.shutdownTimeout);
+    this.services.events.unawaited(shutdown);
+    return this.until(
+      () => this.services.admission.isClosed || this.services.work.isIdleBut(own),
+      this.shutdownTimeout,
+    );
   }
 
   private async waitForBodies(): Promise<void> {
-    const { work, synchronizers, runtime } = this.context;
-    const { shutdownTimeout } = this;
-    this.closing = true;
+    const { work, runtime, admission } = this.services;
+    const { synchronizers, shutdownTimeout } = this;
+    admission.isClosing = true;
     this.drainUntil = runtime.monotonic() + shutdownTimeout;
     // Leaders stop first, so that another process leads as soon as possible. Each waits at most shutdownTimeout for its
     // body.
@@ -81,8 +64,8 @@ export class Shutdown {
   }
 
   private abortTheRest(): void {
-    const { work, events } = this.context;
-    this.aborted = true;
+    const { work, events, admission } = this.services;
+    admission.isClosed = true;
     this.rejectWaiters(() => true);
     const leases = [...work.leases];
     if (leases.length === 0) return;
@@ -98,20 +81,20 @@ export class Shutdown {
   }
 
   private rejectWaiters(whom: (caller: { readonly scoped: boolean }) => boolean): void {
-    const { queues, several } = this.context.work;
+    const { queues, several } = this.services.work;
     const errorOf = ({ name }: Caller<never>) => shutdownError('Waiting', name);
     for (const { line } of queues.values()) line.refuseWhere((caller) => (whom(caller) ? errorOf(caller) : undefined));
     for (const locks of several) if (whom(locks)) locks.refuseWhere(errorOf);
   }
 
   private async end(): Promise<void> {
-    const { backend, presence, runtime, synchronizers } = this.context;
-    const { commandTimeout } = this;
+    const { backend, presence, runtime } = this.services;
+    const { synchronizers, commandTimeout } = this;
     const end = Math.max(this.drainUntil, runtime.monotonic()) + commandTimeout;
     const time = end - Math.min(LONGEST_CLOSE, commandTimeout / 4) - runtime.monotonic();
     await this.atMost(time, Promise.all([this.waitForAnswers(time), synchronizers.close(), presence.leave()]));
     synchronizers.abandon();
-    this.context.stop();
+    this.services.stop();
     await this.atMost(end - runtime.monotonic(), backend.close());
   }
 
@@ -120,13 +103,13 @@ export class Shutdown {
    * backend. This needs an open backend.
    */
   private waitForAnswers(time: number): Promise<void> {
-    return this.until(() => this.context.work.isAnswered, time);
+    return this.until(() => this.services.work.isAnswered, time);
   }
 
   /** Waits, at most `time` milliseconds, until a condition on the unfinished work holds. */
   private async until(condition: () => boolean, time: number): Promise<void> {
     if (condition()) return;
-    const { work, runtime } = this.context;
+    const { work, runtime } = this.services;
     let unwatch = () => {};
     await new Promise<void>((resolve) => {
       const timer = runtime.timer(time, resolve, 'keep-alive');
@@ -142,7 +125,7 @@ export class Shutdown {
   private async atMost(time: number, work: Promise<unknown>): Promise<void> {
     let timer: Timer | undefined;
     const over = new Promise<void>((resolve) => {
-      timer = this.context.runtime.timer(Math.max(0, time), resolve, 'keep-alive');
+      timer = this.services.runtime.timer(Math.max(0, time), resolve, 'keep-alive');
     });
     await Promise.race([work, over]).finally(() => timer?.cancel());
   }

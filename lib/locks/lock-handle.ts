@@ -69,7 +69,7 @@ export abstract class LockHandle {
   /** Whether its backend has not answered for `outageTimeout` during a call that began at `calledAt`. @internal */
   isOutageOver(calledAt: number, outageTimeout: number): boolean {
     const [engine] = this.engines;
-    return engine.context.outages.isOver(engine.keyOf(this.name), calledAt, outageTimeout);
+    return engine.services.outages.isOver(engine.keyOf(this.name), calledAt, outageTimeout);
   }
 
   /** How many scopes around the caller hold the lock. */

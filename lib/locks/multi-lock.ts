@@ -1,7 +1,8 @@
 import type { BackendError } from '../backends/lock-backend.js';
 import { LockBusyError, LockConfigurationError, LockUnavailableError } from '../engine/errors.js';
 import type { LockLease } from '../engine/lease/lock-lease.js';
-import { acquireAllOrNone, type BusyLock, type Wanted, type WantedGroup } from '../engine/several/all-or-none.js';
+import { acquireAllOrNone, type BusyLock, type WantedGroup } from '../engine/several/all-or-none.js';
+import type { Wanted } from '../engine/several/hold-and-wait.js';
 import type { LocksOfOneService } from '../engine/several/locks-of-one-service.js';
 import { type Duration, type Milliseconds, toLeaseTime } from '../engine/terms/duration.js';
 import type { Caller } from '../engine/waiting/waiter.js';

@@ -321,7 +321,7 @@ export class LockView {
   }
 
   private token(name: string, state: LockState): { readonly fencingToken?: number } {
-    const held = this.engine.context.heldLocks(this.keyOf(name)).map(({ token }) => token);
+    const held = this.engine.services.heldLocks(this.keyOf(name)).map(({ token }) => token);
     const fencingToken = state.token ?? (held.length > 0 ? Math.max(...held) : undefined);
     return fencingToken === undefined ? {} : { fencingToken };
   }

@@ -51,11 +51,11 @@ export class ServiceHealth {
   }
 
   async check(): Promise<LockServiceHealth> {
-    const { context, settings } = this.engine;
+    const { services, settings } = this.engine;
     const { runtime } = settings;
     const started = runtime.monotonic();
     let failure: Error | undefined;
-    const probed = context.shutdown.isClosing ? undefined : this.probed();
+    const probed = services.admission.isClosing ? undefined : this.probed();
     const answer = await this.ping().catch((error: Error) => {
       failure = error;
     });
@@ -68,7 +68,7 @@ export class ServiceHealth {
     const recentLosses = this.losses.filter((at) => runtime.monotonic() - at < RECENTLY).length;
     const refusal = this.refusal();
     const problems = [
-      context.shutdown.isClosing ? 'the lock service is shutting down and grants no more locks' : [],
+      services.admission.isClosing ? 'the lock service is shutting down and grants no more locks' : [],
       failure?.message ?? (unlockable && `no lock can be acquired: ${unlockable.message}`) ?? refusal?.problem ?? [],
       listening === false ? 'messages about releases do not arrive, so waiters may sleep longer' : [],
       lateRenewals > 0 ? `the renewals of ${lateRenewals} held locks are late` : [],
@@ -103,9 +103,9 @@ export class ServiceHealth {
    * shutdown waits for. That another process holds the lock is as good an answer as the lock itself.
    */
   private async acquireProbe(): Promise<BackendError | undefined> {
-    const { context, settings } = this.engine;
+    const { services, settings } = this.engine;
     const { backend, keyPrefix } = settings;
-    const probe = { key: keyPrefix + PROBE_NAME, type: 'reentrant', owner: context.newOwner() } as const;
+    const probe = { key: keyPrefix + PROBE_NAME, type: 'reentrant', owner: services.newOwner() } as const;
     let failure: BackendError | undefined;
     try {
       const reply = await backend.acquire({ ...probe, leaseTime: PROBE_LEASE, reserve: 0, waiterTimeout: 0 });
@@ -119,8 +119,8 @@ export class ServiceHealth {
 
   /** The last lock of a caller that the backend refused. It is a problem until it grants one again. */
   private refusal(): { readonly text: string; readonly problem: string | undefined } | undefined {
-    const { context, settings } = this.engine;
-    const { refusal } = context.pendingAttempts;
+    const { services, settings } = this.engine;
+    const { refusal } = services.pendingAttempts;
     if (refusal === undefined) return undefined;
     const ago = settings.runtime.monotonic() - refusal.at;
     if (ago >= RECENTLY) return undefined;
@@ -138,9 +138,9 @@ export class ServiceHealth {
   }
 
   private lateRenewals(): number {
-    const { context } = this.engine;
-    const isLate = ({ fixed, confirmed, validFor }: ReturnType<typeof context.heldLocks>[number]) =>
-      !fixed && context.clock.age(confirmed) > validFor / 2 + TOLERANCE;
-    return context.heldLocks().filter(isLate).length;
+    const { services } = this.engine;
+    const isLate = ({ fixed, confirmed, validFor }: ReturnType<typeof services.heldLocks>[number]) =>
+      !fixed && services.clock.age(confirmed) > validFor / 2 + TOLERANCE;
+    return services.heldLocks().filter(isLate).length;
   }
 }

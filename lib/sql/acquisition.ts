@@ -1,13 +1,13 @@
 import type { AcquireRequest } from '../backends/lock-backend.js';
 import { type Moment, momentOf, type Runtime } from '../backends/runtime.js';
 import type { SqlConnection } from './driver/sql-connection.js';
-import type { LockServer, TokenRange } from './server/lock-server.js';
+import type { LockServer } from './server/lock-server.js';
 import type { ControlConnection } from './session/control-connection.js';
 import type { HolderNotes } from './session/holder-notes.js';
 import type { SessionPool } from './session/session-pool.js';
 import type { SqlFailures } from './session/sql-failure.js';
 import type { WaitingSessions } from './session/waiting-sessions.js';
-import type { Grant, NewHolder } from './session-locks/session-locks.js';
+import type { Grant, NewHolder, TokenRange } from './session-locks/session-locks.js';
 
 /** The parts of a backend that every acquisition uses. */
 export interface AcquisitionTools {

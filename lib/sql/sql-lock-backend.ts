@@ -25,8 +25,9 @@ import type { AcquisitionTools, TakenLocks } from './acquisition.js';
 import { DatabaseWait } from './database-wait.js';
 import { HeldLocks } from './held-locks.js';
 import { refusalOf } from './refused-types.js';
-import type { KnownState, TokenRange } from './server/lock-server.js';
+import type { KnownState } from './server/lock-server.js';
 import { Holdings } from './session/holdings.js';
+import type { TokenRange } from './session-locks/session-locks.js';
 import { SqlDirectory } from './sql-directory.js';
 import { tryAll } from './try-all.js';
 

@@ -1,7 +1,7 @@
 import type { AcquireRequest, BackendError } from '../backends/lock-backend.js';
 import { Acquisition, type AcquisitionTools, type TakenLocks } from './acquisition.js';
 import type { SqlConnection } from './driver/sql-connection.js';
-import type { TokenRange } from './server/lock-server.js';
+import type { TokenRange } from './session-locks/session-locks.js';
 
 /** The index of a request whose lock somebody else holds. */
 export interface BusyLock {

@@ -1,6 +1,5 @@
 import { type Acquired, BackendError, type Busy } from '../../lib/backends/lock-backend.js';
 import { Attempt, PendingAttempts } from '../../lib/engine/attempt.js';
-import type { EngineContext } from '../../lib/engine/engine-context.js';
 import { LeaseClock } from '../../lib/engine/lease/lease-clock.js';
 import { VirtualRuntime } from '../support/runtime/virtual-runtime.js';
 
@@ -13,14 +12,16 @@ describe('a request for a lock', () => {
     const runtime = new VirtualRuntime();
     const doubted: unknown[] = [];
     const released: unknown[] = [];
-    const context = {
+    const pending = new PendingAttempts();
+    pending.doubted = (removal) => void doubted.push(removal);
+    const services = {
       clock: new LeaseClock(runtime),
-      pendingAttempts: new PendingAttempts((removal) => doubted.push(removal)),
-      backgroundReleases: { release: (release: unknown) => released.push(release) },
-    } as unknown as EngineContext;
+      pendingAttempts: pending,
+      backgroundReleases: { release: (release: unknown) => void released.push(release) },
+    };
     const attempt = (owner = 'client:1', key = 'lock:order') =>
-      new Attempt(context, key, owner, { type: 'reentrant', leaseTime: LEASE });
-    return { runtime, pending: context.pendingAttempts, attempt, doubted, released };
+      new Attempt(services, key, owner, { type: 'reentrant', leaseTime: LEASE });
+    return { runtime, pending, attempt, doubted, released };
   };
 
   it('that is granted leaves nothing to release', () => {

@@ -15,29 +15,15 @@ const PORT_ONLY = ['engine', 'locks'];
 /** The port for connections to Redis, and below it its adapters, one folder for each client. */
 const LINKS = 'lib/backends/redis/links/';
 
-interface Import {
-  readonly file: string;
-  /** Whether only types are imported, so that the compiled program does not contain the import. */
-  readonly typesOnly: boolean;
-}
-
 /** `import … from './lease.js'`, `export … from './lease.js'` and `import './lease.js'`. */
-const STATEMENT = /^(?:import|export)\s+(?:(type\s)?([^'";]*?)\s*from\s+)?'(\.[^']+)'/gm;
+const STATEMENT = /^(?:import|export)\s+(?:[^'";]*?\s*from\s+)?'(\.[^']+)'/gm;
 /** `import('./lease.js')` */
 const DYNAMIC = /\bimport\(\s*'(\.[^']+)'/g;
 
-/** What a file of the library imports from other files of it. */
-function importsOf(file: string, text: string): readonly Import[] {
-  const imports: Import[] = [];
-  const add = (path: string, typesOnly: boolean) =>
-    imports.push({ file: relative(ROOT, resolve(ROOT, dirname(file), path)).replace(/\.js$/, '.ts'), typesOnly });
-  for (const [, type, names = '', path] of text.matchAll(STATEMENT)) {
-    const listed = /^\{([^}]*)\}$/.exec(names.trim())?.[1].split(',') ?? [];
-    const named = listed.map((name) => name.trim()).filter((name) => name !== '');
-    add(path, type !== undefined || (named.length > 0 && named.every((name) => name.startsWith('type '))));
-  }
-  for (const [, path] of text.matchAll(DYNAMIC)) add(path, false);
-  return imports;
+/** The other files of the library that a file imports, also those of which it imports only types. */
+function importsOf(file: string, text: string): readonly string[] {
+  const paths = [STATEMENT, DYNAMIC].flatMap((pattern) => [...text.matchAll(pattern)].map(([, path]) => path));
+  return paths.map((path) => relative(ROOT, resolve(ROOT, dirname(file), path)).replace(/\.js$/, '.ts'));
 }
 
 /** The clients of Redis that a text imports, by any kind of statement. */
@@ -48,14 +34,14 @@ function clientsIn(text: string): readonly string[] {
 }
 
 /** The imports of all files of the library, except those that the build generates. */
-function readImports(): ReadonlyMap<string, readonly Import[]> {
+function readImports(): ReadonlyMap<string, readonly string[]> {
   const files = readdirSync(join(ROOT, 'lib'), { recursive: true })
     .map((file) => `lib/${file}`)
     .filter((file) => file.endsWith('.ts') && !file.includes('.generated.'));
   return new Map(
     files.map((file) => [
       file,
-      importsOf(file, readFileSync(join(ROOT, file), 'utf8')).filter((imported) => files.includes(imported.file)),
+      importsOf(file, readFileSync(join(ROOT, file), 'utf8')).filter((imported) => files.includes(imported)),
     ]),
   );
 }
@@ -72,13 +58,12 @@ function leadsDown(from: string, to: string): boolean {
   return otherLayer >= 0 && (layer < 0 || otherLayer < layer);
 }
 
-/** The shortest path of value imports from `start` back to itself, as `a → b → a`. */
-function findCircle(imports: ReadonlyMap<string, readonly Import[]>, start: string): string | undefined {
+/** The shortest path of imports, also of types, from `start` back to itself, as `a → b → a`. */
+function findCircle(imports: ReadonlyMap<string, readonly string[]>, start: string): string | undefined {
   const seen = new Set<string>();
   const paths = [[start]];
   for (const path of paths) {
-    for (const { file, typesOnly } of imports.get(path[path.length - 1]) ?? []) {
-      if (typesOnly) continue;
+    for (const file of imports.get(path[path.length - 1]) ?? []) {
       if (file === start) return [...path, start].join(' → ');
       if (!seen.has(file)) paths.push([...path, file]);
       seen.add(file);
@@ -90,12 +75,12 @@ function findCircle(imports: ReadonlyMap<string, readonly Import[]>, start: stri
 describe('the source of the library', () => {
   it('imports from its upper folders into the lower ones, never upwards', () => {
     const upward = [...readImports()].flatMap(([from, imports]) =>
-      imports.filter(({ file }) => !leadsDown(from, file)).map(({ file }) => `${from} → ${file}`),
+      imports.filter((file) => !leadsDown(from, file)).map((file) => `${from} → ${file}`),
     );
     expect(upward).toEqual([]);
   });
 
-  it('has no circle of value imports', () => {
+  it('has no circle of imports, types included', () => {
     const imports = readImports();
     const circles = new Map<string, string>();
     for (const file of imports.keys()) {
@@ -110,8 +95,8 @@ describe('the source of the library', () => {
     const found = [...readImports()].flatMap(([from, imports]) => {
       if (from.startsWith(LINKS)) return [];
       const text = readFileSync(join(ROOT, from), 'utf8');
-      const adapters = imports.filter(({ file }) => file.startsWith(LINKS) && file.slice(LINKS.length).includes('/'));
-      return [...clientsIn(text), ...adapters.map(({ file }) => file)].map((name) => `${from} → ${name}`);
+      const adapters = imports.filter((file) => file.startsWith(LINKS) && file.slice(LINKS.length).includes('/'));
+      return [...clientsIn(text), ...adapters].map((name) => `${from} → ${name}`);
     });
     expect(found).toEqual([]);
     expect(clientsIn("import { Redis } from 'ioredis';\nconst client = require('@redis/client');")).toEqual([
@@ -121,7 +106,7 @@ describe('the source of the library', () => {
   });
 
   it('is checked for real: an import upwards, or in a circle, is found', () => {
-    expect(readImports().get('lib/core.ts')).toContainEqual({ file: 'lib/service/lock-service.ts', typesOnly: false });
+    expect(readImports().get('lib/core.ts')).toContain('lib/service/lock-service.ts');
     const statements = [
       "import type { A } from './a.js';",
       "import { type B, type C } from './b.js';",
@@ -133,27 +118,23 @@ describe('the source of the library', () => {
       "const loaded = await import('./i.js');",
     ];
     expect(importsOf('lib/engine/x.ts', statements.join('\n'))).toEqual([
-      { file: 'lib/engine/a.ts', typesOnly: true },
-      { file: 'lib/engine/b.ts', typesOnly: true },
-      { file: 'lib/c.ts', typesOnly: false },
-      { file: 'lib/engine/e.ts', typesOnly: false },
-      { file: 'lib/engine/f.ts', typesOnly: false },
-      { file: 'lib/engine/g.ts', typesOnly: false },
-      { file: 'lib/engine/h.ts', typesOnly: true },
-      { file: 'lib/engine/i.ts', typesOnly: false },
+      'lib/engine/a.ts',
+      'lib/engine/b.ts',
+      'lib/c.ts',
+      'lib/engine/e.ts',
+      'lib/engine/f.ts',
+      'lib/engine/g.ts',
+      'lib/engine/h.ts',
+      'lib/engine/i.ts',
     ]);
 
-    const value = (file: string) => ({ file, typesOnly: false });
     const circle = new Map([
-      ['a', [value('b'), value('d')]],
-      ['b', [value('c')]],
-      ['c', [value('a')]],
-      ['e', [value('f')]],
-      ['f', [{ file: 'e', typesOnly: true }]],
+      ['a', ['b', 'd']],
+      ['b', ['c']],
+      ['c', ['a']],
     ]);
     expect(findCircle(circle, 'a')).toBe('a → b → c → a');
     expect(findCircle(circle, 'd')).toBeUndefined();
-    expect(findCircle(circle, 'e')).toBeUndefined();
   });
 
   it.each([

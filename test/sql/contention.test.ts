@@ -60,7 +60,7 @@ describe.each(ALL_SQL_LOCKS)('many who want locks at once, %s on %s', (which, ki
     const [before, later] = [world.name(), world.name()];
     const first = await ann.acquire(before);
     // What bob has read is outdated by the time he acts on it.
-    const server = (bob.engine.context.backend as unknown as { tools: { server: Killer } }).tools.server;
+    const server = (bob.engine.services.backend as unknown as { tools: { server: Killer } }).tools.server;
     const kill = server.kill.bind(server);
     let second: Awaited<ReturnType<typeof ann.acquire>> | undefined;
     server.kill = async (...args) => {

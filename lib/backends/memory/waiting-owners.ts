@@ -1,6 +1,5 @@
 import type { AcquireRequest, HeldType, OwnerRef } from '../lock-requests.js';
 import { ExpiringMap, isPast, latestOf } from './expiring-map.js';
-import type { MemoryStore } from './memory-store.js';
 
 /** Owners that wait for one lock, in order of arrival: the queue of a fair lock, or waiting writers. */
 export class WaitingOwners {
@@ -47,9 +46,15 @@ export class WaitingOwners {
   }
 }
 
+/** The registered waiters of all locks, by key. */
+interface WaiterTables {
+  readonly fairWaiters: ExpiringMap<WaitingOwners>;
+  readonly waitingWriters: ExpiringMap<WaitingOwners>;
+}
+
 /** Registers the owner of a busy request, if it wants to wait and its type has registered waiters. */
-export function addWaiter(store: MemoryStore, request: AcquireRequest, now: number): void {
-  const waiters = waitersOf(store, request.type);
+export function addWaiter(tables: WaiterTables, request: AcquireRequest, now: number): void {
+  const waiters = waitersOf(tables, request.type);
   if (waiters === undefined || request.waiterTimeout <= 0) return;
   const deadline = now + request.waiterTimeout;
   const present = waiters.get(request.key, now);
@@ -58,14 +63,14 @@ export function addWaiter(store: MemoryStore, request: AcquireRequest, now: numb
 }
 
 /** Returns false if this waiter was no longer registered. */
-export function refreshWaiter(store: MemoryStore, waiter: OwnerRef, deadline: number, now: number): boolean {
+export function refreshWaiter(tables: WaiterTables, waiter: OwnerRef, deadline: number, now: number): boolean {
   const { key, type, owner } = waiter;
-  return waitersOf(store, type)?.get(key, now)?.refresh(owner, deadline, now) ?? false;
+  return waitersOf(tables, type)?.get(key, now)?.refresh(owner, deadline, now) ?? false;
 }
 
 /** Returns false if the waiter was not registered. */
-export function removeWaiter(store: MemoryStore, waiter: OwnerRef, now: number): boolean {
-  const waiters = waitersOf(store, waiter.type);
+export function removeWaiter(tables: WaiterTables, waiter: OwnerRef, now: number): boolean {
+  const waiters = waitersOf(tables, waiter.type);
   const present = waiters?.get(waiter.key, now);
   if (!present?.remove(waiter.owner)) return false;
   if (present.isEmpty(now)) waiters?.delete(waiter.key);
@@ -73,7 +78,7 @@ export function removeWaiter(store: MemoryStore, waiter: OwnerRef, now: number):
 }
 
 /** Undefined: waiters of this type are not registered. */
-function waitersOf(store: MemoryStore, type: HeldType): ExpiringMap<WaitingOwners> | undefined {
-  if (type === 'fair') return store.fairWaiters;
-  return type === 'write' ? store.waitingWriters : undefined;
+function waitersOf(tables: WaiterTables, type: HeldType): ExpiringMap<WaitingOwners> | undefined {
+  if (type === 'fair') return tables.fairWaiters;
+  return type === 'write' ? tables.waitingWriters : undefined;
 }

@@ -1,20 +1,13 @@
 import type { HoldRecord, WaitRecord } from '../../backends/lock-backend.js';
+import type { ActiveWork } from '../active-work.js';
 import type { LockWaiter } from '../lease/held-lock.js';
-import type { LockLease } from '../lease/lock-lease.js';
-import type { LocalQueue, QueueTable } from '../queue/queue-table.js';
+import type { LocalQueue } from '../queue/queue-table.js';
 import type { RecordContents } from './client-record-writer.js';
 
 /** How many holds, and how many waits, a record lists at most. */
 const MOST_LISTED = 20;
 /** How many waiters of a queue are searched at most for one whose arrival was recorded. */
 const MOST_SEARCHED = 1_000;
-
-/** The work of a service. */
-interface Work {
-  readonly queues: QueueTable;
-  /** In the order in which they were created. */
-  readonly leases: Iterable<LockLease>;
-}
 
 /**
  * Collects the holds and waits of a service. A waiter does not read the clock when it arrives, because that took a
@@ -27,7 +20,7 @@ export class ClientRecordContents {
 
   /** @param heldPermits the number of permits that the service holds and renews */
   constructor(
-    private readonly work: Work,
+    private readonly work: ActiveWork,
     private readonly heldPermits: () => number,
   ) {}
 

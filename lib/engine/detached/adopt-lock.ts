@@ -2,10 +2,10 @@ import { BackOff } from '../../backends/back-off.js';
 import { type Acquired, BackendError } from '../../backends/lock-backend.js';
 import { ticketOwner } from '../../backends/owner-ids.js';
 import { Attempt } from '../attempt.js';
-import type { EngineContext } from '../engine-context.js';
 import { type LockError, LockLostError, LockNotOwnedError } from '../errors.js';
 import { announceAcquired, startTime } from '../lease/lease-events.js';
 import type { LockLease } from '../lease/lock-lease.js';
+import type { LockTable } from '../lock-table.js';
 import type { LockQueue } from '../queue/lock-queue.js';
 import type { AcquisitionTerms } from '../terms/lock-options.js';
 import { InterruptibleSleep } from '../waiting/interruptible-sleep.js';
@@ -21,17 +21,18 @@ import type { LeaseTicket } from './lease-ticket.js';
  *   LockAbortedError when shutdown has begun
  */
 export async function adoptLock(
-  context: EngineContext,
+  table: LockTable,
   name: string,
   ticket: LeaseTicket,
   terms: AcquisitionTerms,
   what: string,
 ): Promise<LockLease> {
-  const scoped = context.admit(what, name);
-  const started = startTime(context);
-  const queue = context.queueOf(ticket.type, name, ticket.key) as LockQueue;
+  const { services } = table;
+  const scoped = services.admission.admit(what, name);
+  const started = startTime(services);
+  const queue = table.queueOf(ticket.type, name, ticket.key) as LockQueue;
   await queue.awaitClaim();
-  const adoption = new Adoption(context, name, ticket, terms, what, queue);
+  const adoption = new Adoption(services, name, ticket, terms, what, queue);
   let token: number;
   try {
     ({ token } = await adoption.run());
@@ -40,10 +41,10 @@ export async function adoptLock(
     throw error;
   }
   const held = queue.fulfil(adoption.attempt, terms, token);
-  const lease = context.createLease(held.alone, terms);
-  announceAcquired(context, lease, started, adoption.from);
+  const lease = table.createLease(held.alone, terms);
+  announceAcquired(services, lease, started, adoption.from);
   // Shutdown may have begun meanwhile, and would not wait for this lease.
-  if (!context.shutdown.isClosing || scoped) return lease;
+  if (!services.admission.isClosing || scoped) return lease;
   await lease.release();
   throw shutdownError(what, name);
 }
@@ -59,20 +60,20 @@ class Adoption {
   private lateCopiesUntil: number | undefined;
 
   constructor(
-    private readonly context: EngineContext,
+    private readonly services: LockTable['services'],
     private readonly name: string,
     private readonly ticket: LeaseTicket,
     private readonly terms: AcquisitionTerms,
     private readonly what: string,
     private readonly queue: LockQueue,
   ) {
-    this.to = context.newOwner();
+    this.to = services.newOwner();
     this.from = ticketOwner(ticket.clientId, ticket.secret);
-    this.calledAt = context.runtime.monotonic();
+    this.calledAt = services.runtime.monotonic();
   }
 
   async run(): Promise<Acquired> {
-    const { runtime } = this.context;
+    const { runtime } = this.services;
     const backOff = new BackOff(runtime);
     const pause = new InterruptibleSleep(runtime);
     for (;;) {
@@ -89,10 +90,10 @@ class Adoption {
   }
 
   private async ask(): Promise<Acquired | BackendError | LockError> {
-    const { backend } = this.context;
+    const { backend } = this.services;
     const { key, type, clientId, secret } = this.ticket;
     const { to, terms } = this;
-    const attempt = new Attempt(this.context, key, to, { type, leaseTime: terms.leaseTime });
+    const attempt = new Attempt(this.services, key, to, { type, leaseTime: terms.leaseTime });
     this.attempt = attempt;
     try {
       // Checked by assertDetachable().
@@ -120,15 +121,15 @@ class Adoption {
     const { ticket, to, terms, lateCopiesUntil } = this;
     const { key, type } = ticket;
     const { leaseTime } = terms;
-    this.context.backgroundReleases.release({ key, type, owner: to, leaseTime, validUntil: lateCopiesUntil });
+    this.services.backgroundReleases.release({ key, type, owner: to, leaseTime, validUntil: lateCopiesUntil });
   }
 
   /** The error for a failure after which the request is not repeated. */
   private finalError(failure: BackendError): Error | undefined {
-    const { context, name, terms } = this;
-    const { backend, runtime, shutdown } = context;
+    const { services, name, terms } = this;
+    const { backend, runtime, admission } = services;
     if (failure.kind !== 'unavailable') return permanentError({ name, terms }, backend, failure);
-    if (shutdown.isClosing) return shutdownError(this.what, name);
+    if (admission.isClosing) return shutdownError(this.what, name);
     const isOver = runtime.monotonic() - this.calledAt >= terms.outageTimeout;
     // An owner id that the backend has released must not be sent again.
     return isOver || failure.spent ? unavailableError({ name, terms }, backend, failure) : undefined;

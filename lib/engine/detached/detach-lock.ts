@@ -9,26 +9,16 @@ import {
 } from '../../backends/lock-backend.js';
 import { ticketOwner } from '../../backends/owner-ids.js';
 import { Attempt } from '../attempt.js';
-import type { EngineContext } from '../engine-context.js';
 import { LockConfigurationError, LockLostError } from '../errors.js';
-import { unusedOwner } from '../lease/background-releases.js';
 import type { HeldLock } from '../lease/held-lock.js';
 import type { DetachOptions } from '../lease/lease.js';
 import { validity } from '../lease/lease-clock.js';
-import type { LockQueue } from '../queue/lock-queue.js';
+import { unusedOwner } from '../lease/unused-owner.js';
+import type { Services } from '../services.js';
 import { assertDetachable } from '../terms/assert-supported.js';
 import { type Milliseconds, toLeaseTime } from '../terms/duration.js';
 import { InterruptibleSleep } from '../waiting/interruptible-sleep.js';
-import { newSecret, writeTicket } from './lease-ticket.js';
-
-/** A lock that no process holds until its ticket is used, or its lease ends. */
-export interface DetachedLock {
-  readonly ticket: string;
-  /** Its owner in the backend. */
-  readonly owner: string;
-  /** Milliseconds for which it stays locked if nobody adopts it. */
-  readonly leaseTime: number;
-}
+import { type DetachedLock, newSecret, writeTicket } from './lease-ticket.js';
 
 const OPTION_NAMES: readonly string[] = ['for'] satisfies (keyof DetachOptions)[];
 
@@ -54,7 +44,7 @@ export function toDetachedTime(options: DetachOptions, name: string): Millisecon
  *
  * @throws LockConfigurationError with the reason why the lease cannot be detached
  */
-export function detachable({ backend }: EngineContext, name: string, locks: readonly HeldLock[]): HeldLock {
+export function detachable({ backend }: Services, name: string, locks: readonly HeldLock[]): HeldLock {
   const refuse = (why: string): never => {
     throw new LockConfigurationError(`detach() of '${name}': ${why}`);
   };
@@ -78,18 +68,14 @@ export function detachable({ backend }: EngineContext, name: string, locks: read
  * @throws LockLostError when the lock is gone, or when the backend has not confirmed the transfer. Both owners are then
  *   released in the background
  */
-export async function detachLock(
-  context: EngineContext,
-  held: HeldLock,
-  leaseTime: Milliseconds,
-): Promise<DetachedLock> {
-  const { backgroundReleases, clientId, runtime } = context;
+export async function detachLock(services: Services, held: HeldLock, leaseTime: Milliseconds): Promise<DetachedLock> {
+  const { backgroundReleases, clientId, runtime } = services;
   const { key, name } = held;
   const type = held.type as TransferableType; // checked by detachable()
   const secret = newSecret(runtime);
   const owner = ticketOwner(clientId, secret);
-  const settled = (held.keeper as LockQueue).depart(held);
-  const transfer = new TicketTransfer(context, held, type, owner, leaseTime);
+  const settled = held.keeper.depart?.(held); // transferable locks have such a keeper
+  const transfer = new TicketTransfer(services, held, type, owner, leaseTime);
   try {
     await transfer.run();
     backgroundReleases.followUp(held);
@@ -101,7 +87,7 @@ export async function detachLock(
       cause: error,
     });
   } finally {
-    settled();
+    settled?.();
   }
 }
 
@@ -110,7 +96,7 @@ class TicketTransfer {
   private lateCopiesUntil: number | undefined;
 
   constructor(
-    private readonly context: EngineContext,
+    private readonly services: Services,
     private readonly held: HeldLock,
     private readonly type: TransferableType,
     private readonly to: string,
@@ -119,15 +105,15 @@ class TicketTransfer {
 
   /** @throws BackendError */
   async run(): Promise<Acquired> {
-    const { context } = this;
-    const backOff = new BackOff(context.runtime);
-    const pause = new InterruptibleSleep(context.runtime);
+    const { services } = this;
+    const backOff = new BackOff(services.runtime);
+    const pause = new InterruptibleSleep(services.runtime);
     for (;;) {
       const reply = await this.ask();
       if (!(reply instanceof BackendError)) return reply;
       const left = this.timeLeft;
       // An owner id that the backend has released must not be sent again.
-      if (reply.kind !== 'unavailable' || reply.spent || left <= 0) throw withReason(context.backend, reply);
+      if (reply.kind !== 'unavailable' || reply.spent || left <= 0) throw withReason(services.backend, reply);
       await pause.sleep(Math.min(left, backOff.next()));
     }
   }
@@ -135,17 +121,17 @@ class TicketTransfer {
   /** Releases whichever owner holds the lock. */
   undo(): void {
     const { held, type, to, leaseTime, lateCopiesUntil } = this;
-    const { backgroundReleases } = this.context;
+    const { backgroundReleases } = this.services;
     backgroundReleases.release({ ...unusedOwner(held), leaseTime: held.validFor });
     backgroundReleases.release({ key: held.key, type, owner: to, leaseTime, validUntil: lateCopiesUntil });
   }
 
   private async ask(): Promise<Acquired | BackendError> {
-    const { context, held, type, to, leaseTime } = this;
+    const { services, held, type, to, leaseTime } = this;
     const { key, owner: from } = held;
-    const attempt = new Attempt(context, key, to, { type, leaseTime });
+    const attempt = new Attempt(services, key, to, { type, leaseTime });
     try {
-      const reply = await context.backend.transfer({ key, type, from, to, leaseTime, reserve: 0 });
+      const reply = await services.backend.transfer({ key, type, from, to, leaseTime, reserve: 0 });
       const state = attempt.answered(reply);
       this.noteLateCopies(attempt);
       if (reply === undefined)
@@ -166,7 +152,7 @@ class TicketTransfer {
   /** Milliseconds for which the present owner certainly holds the lock. */
   private get timeLeft(): number {
     const { validFor, confirmed } = this.held;
-    return validity(validFor) - this.context.clock.age(confirmed);
+    return validity(validFor) - this.services.clock.age(confirmed);
   }
 }
 

@@ -14,6 +14,15 @@ export interface LeaseTicket {
   readonly secret: string;
 }
 
+/** A lock that no process holds until its ticket is used, or its lease ends. */
+export interface DetachedLock {
+  readonly ticket: string;
+  /** Its owner in the backend. */
+  readonly owner: string;
+  /** Milliseconds for which it stays locked if nobody adopts it. */
+  readonly leaseTime: number;
+}
+
 /** How every ticket begins. The number is the version of the format. */
 const PREFIX = 'lock-ticket-1.';
 /** The longest key takes four characters per byte in JSON, and base64 adds a third. */

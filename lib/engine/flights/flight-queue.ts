@@ -9,12 +9,13 @@ import type {
 } from '../../backends/lock-backend.js';
 import { Attempt } from '../attempt.js';
 import type { LinkedQueue } from '../collections/linked-queue.js';
-import type { EngineContext } from '../engine-context.js';
-import { giveBackForgotten, noteLoss, unusedOwner } from '../lease/background-releases.js';
+import { giveBackForgotten, noteLoss } from '../lease/background-releases.js';
 import { HeldLock, type LockKeeper, type ReleaseOutcome } from '../lease/held-lock.js';
 import { type Moment, validity } from '../lease/lease-clock.js';
 import { RecallableRelease } from '../lease/recallable-release.js';
+import { unusedOwner } from '../lease/unused-owner.js';
 import { WaitingLine } from '../queue/waiting-line.js';
+import type { Services } from '../services.js';
 import { TurnToAsk } from '../waiting/turn-to-ask.js';
 import { Waiter } from '../waiting/waiter.js';
 import type { FlightTerms } from './flight-terms.js';
@@ -85,13 +86,13 @@ export class FlightQueue implements LockKeeper {
 
   /** @param onIdle called when the queue has nothing left to do */
   constructor(
-    private readonly context: EngineContext,
+    private readonly services: Services,
     readonly name: string,
     readonly key: string,
     private readonly onIdle: (queue: FlightQueue) => void,
   ) {
-    const { backend, runtime, clientId } = context;
-    this.line = new WaitingLine(context, this);
+    const { backend, runtime, clientId } = services;
+    this.line = new WaitingLine(services, this);
     this.turn = new TurnToAsk(
       (listener, heldAs: HeldType = 'flight') => backend.subscribe(key, heldAs, clientId, listener),
       runtime,
@@ -126,7 +127,7 @@ export class FlightQueue implements LockKeeper {
 
   left(): void {
     if (this.line.isEmpty) this.turn.onEmpty();
-    this.context.runtime.detached(() => this.resume());
+    this.services.runtime.detached(() => this.resume());
   }
 
   private find(isWanted: (waiter: FlightWaiter) => boolean): FlightWaiter | undefined {
@@ -170,13 +171,13 @@ export class FlightQueue implements LockKeeper {
   }
 
   private get flights(): FlightBackend {
-    return this.context.backend.flights as FlightBackend; // callers were refused if the backend has none
+    return this.services.backend.flights as FlightBackend; // callers were refused if the backend has none
   }
 
   // ── Asking the backend ─────────────────────────────────────────────────────────────────────────────────────────────
 
   private ask(waiter: FlightWaiter): void {
-    const { context, key } = this;
+    const { services, key } = this;
     if (waiter.ownerSpent) waiter.renewOwner();
     const { owner, terms, begin } = waiter;
     const { leaseTime, keepFor, maxSize } = terms;
@@ -184,7 +185,7 @@ export class FlightQueue implements LockKeeper {
     this.asking = waiter;
     const present = [...this.waiting];
     for (const caller of present) caller.asked = true;
-    const attempt = new Attempt(context, key, owner, terms);
+    const attempt = new Attempt(services, key, owner, terms);
     waiter.attempt = attempt;
     this.flights.acquire({ key, owner, leaseTime, begin, keepFor, maxSize }).then(
       (reply) => this.answered(waiter, attempt, reply, present),
@@ -201,7 +202,7 @@ export class FlightQueue implements LockKeeper {
   }
 
   private answered(waiter: FlightWaiter, attempt: Attempt, reply: FlightReply, present: readonly FlightWaiter[]): void {
-    const now = this.context.clock.now();
+    const now = this.services.clock.now();
     const state = attempt.answered(reply, now);
     this.settle(waiter);
     if (state === 'granted') return this.granted(waiter, attempt, reply as Acquired, now);
@@ -221,9 +222,9 @@ export class FlightQueue implements LockKeeper {
     this.line.forgetHolder();
     const held = new HeldLock(this, attempt, terms.fixed, reply, Math.floor(now.monotonic));
     this.run = { held, terms, outcome: undefined };
-    this.context.watchdog.guard(held, now);
+    this.services.watchdog.guard(held, now);
     if (waiter.settled) {
-      this.context.events.unawaited(this.giveBack(held));
+      this.services.events.unawaited(this.giveBack(held));
       return;
     }
     this.serve(waiter, held);
@@ -296,12 +297,12 @@ export class FlightQueue implements LockKeeper {
   }
 
   giveBack(held: HeldLock): ReleaseOutcome | Promise<ReleaseOutcome> {
-    const forgotten = giveBackForgotten(this.context, held);
+    const forgotten = giveBackForgotten(this.services, held);
     if (forgotten !== undefined) return forgotten;
     const run = this.run as Run; // it is set until the queue has forgotten the lock
-    this.context.watchdog.drop(held);
+    this.services.watchdog.drop(held);
     this.departures++;
-    return this.depart(run).then((outcome) => {
+    return this.releaseWithResult(run).then((outcome) => {
       this.departures--;
       this.run = undefined;
       this.shareOwn(run, outcome);
@@ -311,13 +312,13 @@ export class FlightQueue implements LockKeeper {
   }
 
   private releaseWithout(held: HeldLock): Promise<ReleaseOutcome> {
-    return new RecallableRelease(this.context, held, () => {}).send(undefined) as Promise<ReleaseOutcome>;
+    return new RecallableRelease(this.services, held, () => {}).send(undefined) as Promise<ReleaseOutcome>;
   }
 
   /** Releases the lock, with the result if there is one. */
-  private depart({ held, terms, outcome }: Run): Promise<ReleaseOutcome> {
-    const { context } = this;
-    const { clock, events, backgroundReleases } = context;
+  private releaseWithResult({ held, terms, outcome }: Run): Promise<ReleaseOutcome> {
+    const { services } = this;
+    const { clock, events, backgroundReleases } = services;
     // After the deadline, the lock counts as lost by this process's clock, and nothing is stored.
     const isHeld = clock.age(held.confirmed) < validity(held.validFor);
     if (outcome === undefined || !('value' in outcome) || !isHeld) return this.releaseWithout(held);
@@ -361,7 +362,7 @@ export class FlightQueue implements LockKeeper {
   }
 
   forget(held: HeldLock): void {
-    this.context.watchdog.drop(held);
+    this.services.watchdog.drop(held);
     if (this.run?.held === held) {
       this.run = undefined;
       for (const caller of this.waiting) caller.joins = 'no';
@@ -371,6 +372,6 @@ export class FlightQueue implements LockKeeper {
 
   lost(held: HeldLock): void {
     this.forget(held);
-    noteLoss(this.context, held);
+    noteLoss(this.services, held);
   }
 }

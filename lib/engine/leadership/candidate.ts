@@ -1,10 +1,10 @@
 import { BackOff } from '../../backends/back-off.js';
 import type { Timer } from '../../backends/runtime.js';
-import type { EngineContext } from '../engine-context.js';
 import { LockAbortedError, LockConfigurationError, LockError } from '../errors.js';
 import type { LockLease } from '../lease/lock-lease.js';
 import { lockScopes } from '../scope/lock-scope.js';
 import { holdWhile } from '../scope/run-while-held.js';
+import type { Services } from '../services.js';
 import { FOREVER } from '../terms/duration.js';
 import type { AcquisitionTerms } from '../terms/lock-options.js';
 import { checkOptionNames } from '../terms/option-names.js';
@@ -54,13 +54,13 @@ export class Candidate implements Leadership {
 
   /** @param shutdownTimeout how long {@link stop} waits for the body, in milliseconds */
   constructor(
-    private readonly context: EngineContext,
+    private readonly services: Services,
     readonly name: string,
     private readonly options: LeadOptions,
     private readonly acquire: Acquire,
     private readonly shutdownTimeout: number,
   ) {
-    const { runtime } = context;
+    const { runtime } = services;
     this.pause = new InterruptibleSleep(runtime);
     this.backOff = new BackOff(runtime, FIRST_PAUSE, LONGEST_PAUSE);
   }
@@ -70,7 +70,7 @@ export class Candidate implements Leadership {
   }
 
   start(): void {
-    const { runtime, work } = this.context;
+    const { runtime, work } = this.services;
     work.candidates.add(this);
     this.running = runtime.detached(() => this.run());
   }
@@ -82,7 +82,7 @@ export class Candidate implements Leadership {
       this.stopping = new Promise((resolve) => {
         end = resolve;
       });
-      end(this.context.runtime.detached(() => this.end()));
+      end(this.services.runtime.detached(() => this.end()));
     }
     return this.isInBody ? Promise.resolve() : this.stopping;
   }
@@ -108,11 +108,11 @@ export class Candidate implements Leadership {
     }
     const term: Term = { lease, elected: false };
     this.term = term;
-    const { runtime } = this.context;
+    const { runtime } = this.services;
     const elected = runtime.monotonic();
     const unwatch = this.watch(lease);
     try {
-      await holdWhile(this.context, lease, () => this.lead(term));
+      await holdWhile(this.services, lease, () => this.lead(term));
     } catch (error) {
       this.bodyFailed(lease, error);
     } finally {
@@ -126,14 +126,14 @@ export class Candidate implements Leadership {
     if (this.stopping !== undefined) return;
     const { lease } = term;
     term.elected = true;
-    this.context.events.logger.log?.(`Now leads '${this.name}' with the fencing token ${lease.fencingToken}`);
+    this.services.events.logger.log?.(`Now leads '${this.name}' with the fencing token ${lease.fencingToken}`);
     await this.options.onElected(lease);
   }
 
   /** Warns when the body still runs long after its signal was aborted. */
   private watch({ signal }: LockLease): () => void {
     let timer: Timer | undefined;
-    const { runtime, events } = this.context;
+    const { runtime, events } = this.services;
     const onAbort = () => {
       timer = runtime.timer(PATIENCE, () =>
         events.logger.warn(
@@ -149,7 +149,7 @@ export class Candidate implements Leadership {
   }
 
   private bodyFailed({ signal, loss }: LockLease, error: unknown): void {
-    const { logger } = this.context.events;
+    const { logger } = this.services.events;
     if (loss !== undefined) logger.warn(`The leader of '${this.name}' was deposed: ${loss.message}`);
     const wasAsked = error === signal.reason || (error as Error | undefined)?.name === 'AbortError';
     if (error === loss || (signal.aborted && wasAsked)) return;
@@ -160,7 +160,7 @@ export class Candidate implements Leadership {
     this.term = undefined;
     if (!term.elected) return;
     term.elected = false;
-    this.context.events.logger.log?.(`No longer leads '${this.name}'`);
+    this.services.events.logger.log?.(`No longer leads '${this.name}'`);
     try {
       await this.options.onRevoked?.();
     } catch (error) {
@@ -169,7 +169,7 @@ export class Candidate implements Leadership {
   }
 
   private async end(): Promise<void> {
-    const { work } = this.context;
+    const { work } = this.services;
     const reason = new LockAbortedError(`The leadership of '${this.name}' was stopped`, this.name);
     this.standing.abort(reason);
     this.pause.wake();
@@ -182,15 +182,15 @@ export class Candidate implements Leadership {
    * Stops waiting for the body. It may still be running, so the lock is not released and lapses when its lease ends.
    */
   private async abandon(): Promise<void> {
-    const { context, term } = this;
+    const { services, term } = this;
     if (term === undefined) return; // onRevoked takes long
-    context.events.logger.warn(
+    services.events.logger.warn(
       `The leader of '${this.name}' still runs ${this.shutdownTimeout} ms after it was asked to stop. Its lock is not renewed any more, and ends with its lease`,
     );
-    context.work.leases.remove(term.lease);
+    services.work.leases.remove(term.lease);
     term.lease.abort(term.lease.signal.reason as Error);
     if ((await this.atMost(this.revoked(term))) === 'too long')
-      context.events.logger.warn(
+      services.events.logger.warn(
         `onRevoked of the leader of '${this.name}' still runs after ${this.shutdownTimeout} ms. stop() does not wait for it any longer`,
       );
   }
@@ -199,7 +199,7 @@ export class Candidate implements Leadership {
   private async atMost(work: Promise<void> | undefined): Promise<unknown> {
     let timer: Timer | undefined;
     const tooLong = new Promise<'too long'>((resolve) => {
-      timer = this.context.runtime.timer(this.shutdownTimeout, () => resolve('too long'), 'keep-alive');
+      timer = this.services.runtime.timer(this.shutdownTimeout, () => resolve('too long'), 'keep-alive');
     });
     return Promise.race([work, tooLong]).finally(() => timer?.cancel());
   }
@@ -214,7 +214,7 @@ export class Candidate implements Leadership {
   private report(what: string, error: unknown): void {
     const why = error instanceof Error ? error.message : String(error);
     const message = `The leader of '${this.name}' ${what}: ${why}`;
-    this.context.events.emit('error', new LockError(message, this.name, { cause: error }));
+    this.services.events.emit('error', new LockError(message, this.name, { cause: error }));
   }
 }
 

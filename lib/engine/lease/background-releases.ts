@@ -1,10 +1,11 @@
 import { BackOff, FIRST_PAUSE } from '../../backends/back-off.js';
-import type { FlightRelease, LockBackend, OwnerRef, ReleaseReply } from '../../backends/lock-backend.js';
+import type { LockBackend, ReleaseReply } from '../../backends/lock-backend.js';
 import type { Runtime } from '../../backends/runtime.js';
-import type { EngineContext } from '../engine-context.js';
+import type { Watchdog } from '../watchdog.js';
 import type { HeldLock, ReleaseOutcome } from './held-lock.js';
-import { announceLost } from './lease-events.js';
+import { type Announcer, announceLost } from './lease-events.js';
 import type { Departing, UnsettledReleases } from './unsettled-releases.js';
+import { type UnusedOwner, unusedOwner } from './unused-owner.js';
 
 /** The longest pause between two releases, in milliseconds. */
 const LONGEST_PAUSE = 500;
@@ -18,10 +19,13 @@ const LONGEST_DOUBT = 60_000;
  * Reports a lost lock to the holders of its shares. A lock without shares is released, since the backend may still hold
  * it.
  */
-export function noteLoss(context: EngineContext, held: HeldLock): void {
+export function noteLoss(
+  services: Announcer & { readonly backgroundReleases: BackgroundReleases },
+  held: HeldLock,
+): void {
   const [share] = held.shares;
-  if (share === undefined) context.backgroundReleases.release(unusedOwner(held));
-  else announceLost(context, held, held.lost as Error, share.terms);
+  if (share === undefined) services.backgroundReleases.release(unusedOwner(held));
+  else announceLost(services, held, held.lost as Error, share.terms);
 }
 
 /**
@@ -29,30 +33,14 @@ export function noteLoss(context: EngineContext, held: HeldLock): void {
  *
  * @returns undefined if the queue has not forgotten it
  */
-export function giveBackForgotten(context: EngineContext, held: HeldLock): ReleaseOutcome | undefined {
+export function giveBackForgotten(
+  services: { readonly backgroundReleases: BackgroundReleases; readonly watchdog: Watchdog<HeldLock> },
+  held: HeldLock,
+): ReleaseOutcome | undefined {
   if (held.lost === undefined && !held.abandoned) return undefined;
-  context.watchdog.drop(held);
-  context.backgroundReleases.release(unusedOwner(held));
+  services.watchdog.drop(held);
+  services.backgroundReleases.release(unusedOwner(held));
   return held.lost === undefined ? 'released' : 'gone';
-}
-
-/** An owner that is no longer used, but that the backend may still have. */
-export interface UnusedOwner extends OwnerRef {
-  /** Milliseconds after which its lease has certainly ended. */
-  readonly leaseTime: number;
-  /** The backend's time after which its acquisition cannot be executed any more (see BackendError). */
-  readonly validUntil?: number;
-  /** Whether the owner may also be registered as a waiter in the backend. */
-  readonly waits?: boolean;
-  /** The release of a single flight, with its result. */
-  readonly flight?: FlightRelease;
-}
-
-/** The owner of a lock that is no longer held. */
-export function unusedOwner({ key, type, owner, leaseTime, lateCopiesUntil }: HeldLock): UnusedOwner {
-  if (lateCopiesUntil === undefined) return { key, type, owner, leaseTime };
-  // A late copy of the acquisition registers the owner as a waiter if it finds the lock busy.
-  return { key, type, owner, leaseTime, validUntil: lateCopiesUntil, waits: type === 'fair' || type === 'write' };
 }
 
 /** The release of one owner, with the limits for its repetitions on the monotonic clock. */

@@ -1,7 +1,7 @@
 import { BackOff } from '../../backends/back-off.js';
 import type { BackendError } from '../../backends/lock-backend.js';
 import type { Timer } from '../../backends/runtime.js';
-import type { EngineContext } from '../engine-context.js';
+import type { Services } from '../services.js';
 import { FOREVER } from '../terms/duration.js';
 import { permanentError, unavailableError } from '../waiting/wait-errors.js';
 import { Caller, type WaitTerms } from '../waiting/waiter.js';
@@ -23,8 +23,8 @@ class Confirmation extends Caller<boolean> {
  *
  * @throws LockUnavailableError when the backend gives no answer within the waitTime of `terms`, LockAbortedError
  */
-export function confirmLease(context: EngineContext, held: HeldLock, terms: WaitTerms): Promise<boolean> {
-  const { backend, runtime, watchdog } = context;
+export function confirmLease(services: Services, held: HeldLock, terms: WaitTerms): Promise<boolean> {
+  const { backend, runtime, watchdog } = services;
   return new Promise((resolve, reject) => {
     let failure: BackendError | undefined;
     let timer: Timer | undefined;
@@ -53,8 +53,8 @@ export function confirmLease(context: EngineContext, held: HeldLock, terms: Wait
 }
 
 /** Settles when it is certain for each of these locks whether it is held. `undefined` if that is already certain. */
-export function confirmLeases(context: EngineContext, locks: readonly HeldLock[]): Promise<unknown> | undefined {
-  const unsure = locks.filter((lock) => context.watchdog.judge(lock) === 'unsure');
+export function confirmLeases(services: Services, locks: readonly HeldLock[]): Promise<unknown> | undefined {
+  const unsure = locks.filter((lock) => services.watchdog.judge(lock) === 'unsure');
   if (unsure.length === 0) return undefined;
-  return Promise.all(unsure.map((lock) => confirmLease(context, lock, WAIT_FOREVER)));
+  return Promise.all(unsure.map((lock) => confirmLease(services, lock, WAIT_FOREVER)));
 }

@@ -1,10 +1,23 @@
-import type { Removal, Subscription } from '../../backends/lock-backend.js';
-import type { EngineContext } from '../engine-context.js';
+import type { LockBackend, Removal, Subscription } from '../../backends/lock-backend.js';
+import type { Runtime } from '../../backends/runtime.js';
+import type { PendingAttempts } from '../attempt.js';
+import type { EventHub } from '../events/event-hub.js';
 import { forcedReleaseError } from '../loss-reasons.js';
 import type { HeldLock } from './held-lock.js';
 
 /** The maximum number of held locks to check when listening starts. Renewals check the rest. */
 const MOST_CHECKS = 1_000;
+
+/** The parts of a service that are needed to notice forced releases. */
+interface ForcedReleaseServices {
+  readonly backend: LockBackend;
+  readonly runtime: Runtime;
+  readonly clientId: string;
+  readonly events: EventHub;
+  readonly pendingAttempts: PendingAttempts;
+  /** The locks that this process holds: under one key, or all of them. */
+  heldLocks(key?: string): readonly HeldLock[];
+}
 
 /**
  * Marks locks as lost after a forced release: at once if this process requested the release. If another process reports
@@ -19,7 +32,12 @@ export class ForcedReleases {
    */
   private readonly checks = new Map<HeldLock, boolean>();
 
-  constructor(private readonly context: EngineContext) {}
+  constructor(private readonly services: ForcedReleaseServices) {
+    const { backend, pendingAttempts, runtime } = services;
+    // If the attempt was granted, its lease is created only by the next turn of the event loop.
+    pendingAttempts.doubted = (removal) => runtime.nextTurn(() => this.verify(removal));
+    if (backend.blocking !== undefined) this.listen();
+  }
 
   /**
    * Listens for forced releases by other processes from now on. A process starts to listen once it has held a lock for
@@ -28,7 +46,7 @@ export class ForcedReleases {
    */
   listen(): void {
     if (this.closed || this.subscription !== undefined) return;
-    const { backend, clientId, events } = this.context;
+    const { backend, clientId, events } = this.services;
     this.subscription = backend.listenToClient?.(clientId, (removal) => this.heard(removal));
     // Forced releases may have been missed before the subscription was confirmed, so check the held locks.
     events.unawaited(this.subscription?.ready.then(() => this.checkAll()));
@@ -41,13 +59,13 @@ export class ForcedReleases {
 
   /** Handles a forced release by this process. */
   removed(removal: Removal): void {
-    this.context.pendingAttempts.interfere(removal, 'removed');
+    this.services.pendingAttempts.interfere(removal, 'removed');
     for (const held of this.concerned(removal)) this.lose(held, removal.reason);
   }
 
   private heard(removal: Removal): void {
     if (removal.reason !== undefined) return this.removed(removal);
-    this.context.pendingAttempts.interfere(removal, 'doubtful');
+    this.services.pendingAttempts.interfere(removal, 'doubtful');
     this.verify(removal);
   }
 
@@ -64,7 +82,7 @@ export class ForcedReleases {
 
   private checkAll(): void {
     let count = 0;
-    for (const held of this.context.heldLocks()) {
+    for (const held of this.services.heldLocks()) {
       if (this.closed || count++ >= MOST_CHECKS) return;
       this.startCheck(held);
     }
@@ -73,24 +91,24 @@ export class ForcedReleases {
   private startCheck(held: HeldLock): void {
     const isUnderWay = this.checks.has(held);
     this.checks.set(held, isUnderWay);
-    if (!isUnderWay) this.context.events.unawaited(this.check(held));
+    if (!isUnderWay) this.services.events.unawaited(this.check(held));
   }
 
   private async check(held: HeldLock): Promise<void> {
     const { key, owner } = held;
     do {
       this.checks.set(held, false);
-      const owners = await this.context.backend.inspect(key).then(
+      const owners = await this.services.backend.inspect(key).then(
         (state) => state.owners,
         () => undefined,
       );
-      const isHeld = [...this.context.heldLocks(key)].includes(held);
+      const isHeld = [...this.services.heldLocks(key)].includes(held);
       if (isHeld && owners?.every((other) => other.owner !== owner)) this.lose(held);
     } while (this.checks.get(held) && held.lost === undefined);
     this.checks.delete(held);
   }
 
   private concerned({ key, owners }: Removal): readonly HeldLock[] {
-    return [...this.context.heldLocks(key)].filter((held) => owners.includes(held.owner));
+    return [...this.services.heldLocks(key)].filter((held) => owners.includes(held.owner));
   }
 }

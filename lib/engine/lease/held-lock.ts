@@ -6,7 +6,6 @@ import type { AcquisitionTerms } from '../terms/lock-options.js';
 import type { Waiter } from '../waiting/waiter.js';
 import type { Renewable, RenewalList } from '../watchdog.js';
 import type { Moment } from './lease-clock.js';
-import type { RecallableRelease } from './recallable-release.js';
 
 /** Reacts when the last share of a held lock is given back, and when the lock is lost. */
 export interface LockKeeper {
@@ -24,6 +23,11 @@ export interface LockKeeper {
   /** Removes the lock from queues and renewals, and lets it lapse. Nobody gets it here any more. */
   forget(held: HeldLock): void;
   lost(held: HeldLock): void;
+  /**
+   * Gives up a lock that is being detached. Nobody asks until the returned function is called. Locks that cannot be
+   * detached have keepers without this method.
+   */
+  depart?(held: HeldLock): () => void;
 }
 
 /**
@@ -98,8 +102,6 @@ export class HeldLock implements Renewable<HeldLock> {
    * holdAtLeast.
    */
   keepUntil = 0;
-
-  latestRelease: RecallableRelease | undefined;
 
   /** Its position in a list of the watchdog. */
   list: RenewalList<HeldLock> | undefined;

@@ -1,5 +1,5 @@
 import type { BackendError } from '../../backends/lock-backend.js';
-import type { EngineContext } from '../engine-context.js';
+import type { Services } from '../services.js';
 import type { HeldLock, ReleaseOutcome } from './held-lock.js';
 import type { Moment } from './lease-clock.js';
 
@@ -15,7 +15,7 @@ export function isKept({ keepUntil, lost }: HeldLock, now: Moment): boolean {
  * released.
  */
 export async function leaveToLapse(
-  { backend, clock, events, watchdog }: EngineContext,
+  { backend, clock, events, watchdog }: Services,
   lock: HeldLock,
   now: Moment,
 ): Promise<ReleaseOutcome> {

@@ -1,10 +1,11 @@
 import type { Runtime } from '../../backends/runtime.js';
-import type { DetachedLock } from '../detached/detach-lock.js';
+import type { DetachedLock } from '../detached/lease-ticket.js';
 import type { EventHub } from '../events/event-hub.js';
 import type { LockEvent, OwnerEvent } from '../events/lock-events.js';
 import type { HeldLock, LeaseTerms } from './held-lock.js';
 
-interface Announcer {
+/** What emits these events. */
+export interface Announcer {
   readonly events: EventHub;
   readonly runtime: Runtime;
 }

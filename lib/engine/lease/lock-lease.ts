@@ -1,10 +1,10 @@
 import { type BackendError, withReason } from '../../backends/lock-backend.js';
 import { detachable, detachLock, toDetachedTime } from '../detached/detach-lock.js';
-import type { EngineContext } from '../engine-context.js';
 import { LockError, LockLostError, LockNotOwnedError, LockUnavailableError } from '../errors.js';
 import { lostOnReleaseError } from '../loss-reasons.js';
 import { LockScope, lockScopes, type ScopedLease, scopeAround } from '../scope/lock-scope.js';
 import { type EnteredGate, ShareGates } from '../scope/share-gate.js';
+import type { Services } from '../services.js';
 import { type Duration, toLeaseTime } from '../terms/duration.js';
 import type { ReleaseMode } from '../terms/lock-options.js';
 import { confirmLeases } from './confirm-lease.js';
@@ -38,7 +38,7 @@ export class LockLease implements ScopedLease, LockShare, ReleaseListener {
    * @param onEnd called when the lease has ended or was lost
    */
   constructor(
-    private readonly context: EngineContext,
+    private readonly services: Services,
     readonly locks: readonly HeldLock[],
     readonly terms: LeaseTerms,
     private readonly entered: readonly EnteredGate[],
@@ -50,7 +50,7 @@ export class LockLease implements ScopedLease, LockShare, ReleaseListener {
   }
 
   get service(): object {
-    return this.context;
+    return this.services;
   }
 
   get name(): string {
@@ -110,7 +110,7 @@ export class LockLease implements ScopedLease, LockShare, ReleaseListener {
   }
 
   get held(): boolean {
-    const { clock } = this.context;
+    const { clock } = this.services;
     return this.live && this.remainingTime() > 0 && this.locks.every((lock) => !clock.diverged(lock.confirmed));
   }
 
@@ -131,7 +131,7 @@ export class LockLease implements ScopedLease, LockShare, ReleaseListener {
     const leaseTime = toLeaseTime(duration, `extend() of '${this.name}': duration`);
     this.assertLive();
     if (this.abandoned !== undefined) throw this.abandoned;
-    const { backend, watchdog } = this.context;
+    const { backend, watchdog } = this.services;
     try {
       await Promise.all(this.locks.map((lock) => watchdog.extend(lock, leaseTime)));
     } catch (error) {
@@ -161,7 +161,7 @@ export class LockLease implements ScopedLease, LockShare, ReleaseListener {
    */
   confirm(): Promise<void> | undefined {
     this.assertLive();
-    const confirmed = confirmLeases(this.context, this.locks);
+    const confirmed = confirmLeases(this.services, this.locks);
     this.assertLive(); // the clocks alone may show that it was lost
     return confirmed?.then(() => this.assertLive());
   }
@@ -191,11 +191,11 @@ export class LockLease implements ScopedLease, LockShare, ReleaseListener {
     const leaseTime = toDetachedTime(options, this.name);
     this.assertLive();
     if (this.abandoned !== undefined) throw this.abandoned;
-    const held = detachable(this.context, this.name, this.locks);
-    this.context.watchdog.judge(held);
+    const held = detachable(this.services, this.name, this.locks);
+    this.services.watchdog.judge(held);
     this.assertLive(); // the clocks alone may show that it was lost
     held.disown();
-    const detaching = detachLock(this.context, held, leaseTime);
+    const detaching = detachLock(this.services, held, leaseTime);
     this.ending = detaching.then(
       () => {},
       () => {},
@@ -203,7 +203,7 @@ export class LockLease implements ScopedLease, LockShare, ReleaseListener {
     try {
       const detached = await detaching;
       this.detached = true;
-      announceDetached(this.context, this, detached);
+      announceDetached(this.services, this, detached);
       return detached.ticket;
     } catch (error) {
       this.noteLoss(error as LockLostError);
@@ -221,7 +221,7 @@ export class LockLease implements ScopedLease, LockShare, ReleaseListener {
    */
   leaveFor(duration: number, mode: ReleaseMode): Promise<void> | undefined {
     if (this.live && this.left() > 0) {
-      const until = this.context.runtime.monotonic() + duration;
+      const until = this.services.runtime.monotonic() + duration;
       for (const lock of this.locks) lock.keep(until);
     }
     return this.releaseAs(mode);
@@ -242,10 +242,10 @@ export class LockLease implements ScopedLease, LockShare, ReleaseListener {
 
   /** Signals the body to stop. The locks lapse with their leases, which the watchdog still judges. */
   abort(reason: Error): void {
-    const now = this.context.clock.now();
+    const now = this.services.clock.now();
     for (const lock of this.locks) {
       lock.abandon();
-      this.context.watchdog.guard(lock, now);
+      this.services.watchdog.guard(lock, now);
     }
     this.abandoned = reason;
     this.requestEnd(reason);
@@ -262,16 +262,17 @@ export class LockLease implements ScopedLease, LockShare, ReleaseListener {
   }
 
   private end(mode: ReleaseMode): Promise<void> | undefined {
-    const { clock, events } = this.context;
+    const { clock, events } = this.services;
     const now = clock.now();
-    this.context.watchdog.noticeBlock(now);
+    this.services.watchdog.noticeBlock(now);
     if (this.loss === undefined && this.left(now) <= 0) {
       this.loss = this.judge();
       this.controller?.abort(this.loss);
     }
     const isFreed = (lock: HeldLock) => lock.shares.length === 1 && !isKept(lock, now);
     const freed = events.timed ? this.locks.filter(isFreed) : NONE;
-    const dropped = mode === 'confirmed' ? dropShares(this.context, this.locks, this, now) : this.dropInBackground(now);
+    const dropped =
+      mode === 'confirmed' ? dropShares(this.services, this.locks, this, now) : this.dropInBackground(now);
     if (typeof dropped === 'object')
       return dropped.then((outcome) => this.ended(outcome, freed, outcome !== 'unreachable'));
     // The locks were handed off in this process, are still shared, or nobody waits, so no promise is needed.
@@ -285,21 +286,21 @@ export class LockLease implements ScopedLease, LockShare, ReleaseListener {
 
   /** Past its deadline by this process's clocks, a lock is lost, whatever the backend would say. @returns the loss */
   private judge(): LockLostError | undefined {
-    const { watchdog } = this.context;
+    const { watchdog } = this.services;
     for (const lock of this.locks) watchdog.judge(lock);
     return this.locks.find(({ lost }) => lost !== undefined)?.lost;
   }
 
   /** Gives back all shares without waiting. Undefined: some releases have not been answered yet. */
   private dropInBackground(now: Moment): ReleaseOutcome | undefined {
-    const { context, locks } = this;
+    const { services, locks } = this;
     let all: ReleaseOutcome | undefined = 'released';
     for (const lock of locks) {
-      const outcome = drop(context, lock, this, now, this);
+      const outcome = drop(services, lock, this, now, this);
       if (outcome === 'gone') all = 'gone';
       if (typeof outcome === 'string') continue;
-      context.work.releaseStarted();
-      if (outcome !== undefined) context.events.unawaited(outcome.then((settled) => this.releaseSettled(settled)));
+      services.work.releaseStarted();
+      if (outcome !== undefined) services.events.unawaited(outcome.then((settled) => this.releaseSettled(settled)));
       if (all === 'released') all = undefined;
     }
     return all;
@@ -307,11 +308,11 @@ export class LockLease implements ScopedLease, LockShare, ReleaseListener {
 
   /** Called when the release is answered after its caller has continued. */
   releaseSettled(outcome: ReleaseOutcome): void {
-    this.context.work.releaseEnded();
+    this.services.work.releaseEnded();
     if (this.loss !== undefined) return;
     if (outcome === 'unreachable') return this.warnOfLapse();
     if (outcome !== 'gone') return;
-    this.context.events.logger.warn(this.foundGone().message);
+    this.services.events.logger.warn(this.foundGone().message);
   }
 
   private ended(outcome: ReleaseOutcome, freed: readonly HeldLock[], confirmed: boolean): void {
@@ -320,7 +321,7 @@ export class LockLease implements ScopedLease, LockShare, ReleaseListener {
     this.onEnd(this, isLost);
     if (isLost) return this.reportLoss();
     if (outcome === 'unreachable') this.warnOfLapse();
-    if (freed.length > 0) announceReleased(this.context, this, freed, confirmed);
+    if (freed.length > 0) announceReleased(this.services, this, freed, confirmed);
   }
 
   private warnOfLapse(): void {
@@ -332,33 +333,33 @@ export class LockLease implements ScopedLease, LockShare, ReleaseListener {
   private reportLoss(): void {
     const error = this.loss ?? this.foundGone();
     if (this.terms.onLost === 'throw') throw error;
-    this.context.events.logger.warn(error.message);
+    this.services.events.logger.warn(error.message);
   }
 
   /** The backend did not hold a lock any more when it was released. */
   private foundGone(): LockLostError {
     const first = this.locks.reduce((one, other) => (other.leaseEnd < one.leaseEnd ? other : one));
-    const error = lostOnReleaseError(this.name, this.context.watchdog.explain(first, 'gone-at-release'));
+    const error = lostOnReleaseError(this.name, this.services.watchdog.explain(first, 'gone-at-release'));
     this.noteLoss(error);
     return error;
   }
 
   private noteLoss(error: LockLostError): void {
-    announceLost(this.context, this.locks[0], error, this.terms, this.name);
+    announceLost(this.services, this.locks[0], error, this.terms, this.name);
     this.loss = error;
     this.controller?.abort(error);
   }
 
   /** Milliseconds for which all locks are certainly held. */
   private left(now?: Moment): number {
-    const { clock } = this.context;
+    const { clock } = this.services;
     let least = Number.POSITIVE_INFINITY;
     for (const lock of this.locks) least = Math.min(least, validity(lock.validFor) - clock.age(lock.confirmed, now));
     return least;
   }
 
   private warn(what: string): void {
-    this.context.events.logger.warn(`The lock '${this.name}' ${what}`);
+    this.services.events.logger.warn(`The lock '${this.name}' ${what}`);
   }
 }
 
@@ -385,26 +386,26 @@ class LeaseTokens {
 
 /** Gives back a share in each of these locks. Returns a promise only if there is something to wait for. */
 function dropShares(
-  context: EngineContext,
+  services: Services,
   locks: readonly HeldLock[],
   share: LockShare,
   now: Moment,
 ): ReleaseOutcome | Promise<ReleaseOutcome> {
-  if (locks.length === 1) return drop(context, locks[0], share, now) as Exclude<GivenBack, undefined>;
-  return Promise.all(locks.map((lock) => drop(context, lock, share, now))).then((all) =>
+  if (locks.length === 1) return drop(services, locks[0], share, now) as Exclude<GivenBack, undefined>;
+  return Promise.all(locks.map((lock) => drop(services, lock, share, now))).then((all) =>
     worst(all as ReleaseOutcome[]),
   );
 }
 
 function drop(
-  context: EngineContext,
+  services: Services,
   lock: HeldLock,
   share: LockShare,
   now: Moment,
   listener?: ReleaseListener,
 ): GivenBack {
   const isLast = lock.shares.length === 1;
-  return isLast && isKept(lock, now) ? leaveToLapse(context, lock, now) : lock.drop(share, now, listener);
+  return isLast && isKept(lock, now) ? leaveToLapse(services, lock, now) : lock.drop(share, now, listener);
 }
 
 function worst(outcomes: readonly ReleaseOutcome[]): ReleaseOutcome {

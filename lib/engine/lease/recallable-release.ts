@@ -1,9 +1,9 @@
 import type { HeldType, ReleaseReply, ReleaseRequest } from '../../backends/lock-backend.js';
-import type { EngineContext } from '../engine-context.js';
-import { unusedOwner } from './background-releases.js';
+import type { Services } from '../services.js';
 import type { HeldLock, ReleaseListener, ReleaseOutcome } from './held-lock.js';
 import { validity } from './lease-clock.js';
 import type { Departing } from './unsettled-releases.js';
+import { unusedOwner } from './unused-owner.js';
 
 /**
  * The release of a held lock in the backend. Until it is sent, it can be recalled, and the lock is held as before. If
@@ -32,7 +32,7 @@ export class RecallableRelease implements ReleaseRequest, Departing {
    *   one, and the lock is released in the background
    */
   constructor(
-    private readonly context: EngineContext,
+    private readonly services: Services,
     readonly held: HeldLock,
     private readonly answered: (reply: ReleaseReply | undefined) => void,
   ) {
@@ -44,8 +44,8 @@ export class RecallableRelease implements ReleaseRequest, Departing {
   /** @returns the outcome; undefined when `listener` receives it */
   send(listener: ReleaseListener | undefined): Promise<ReleaseOutcome> | undefined {
     this.listener = listener;
-    this.context.unsettledReleases.begin(this);
-    const outcome = this.context.backend.release(this).then(
+    this.services.unsettledReleases.begin(this);
+    const outcome = this.services.backend.release(this).then(
       (reply) => this.settle(reply),
       () => this.settle(undefined),
     );
@@ -60,7 +60,7 @@ export class RecallableRelease implements ReleaseRequest, Departing {
   /** Withdraws the release. */
   recall(): void {
     this.withdrawn = true;
-    this.context.unsettledReleases.end(this);
+    this.services.unsettledReleases.end(this);
   }
 
   /** Settles a recalled release for its caller, with the outcome of the hand-off that replaced it. */
@@ -80,7 +80,7 @@ export class RecallableRelease implements ReleaseRequest, Departing {
   /** Sends a recalled release after all. Returns as {@link send}. */
   resume(listener: ReleaseListener | undefined): Promise<ReleaseOutcome> | undefined {
     this.withdrawn = false;
-    this.context.unsettledReleases.begin(this);
+    this.services.unsettledReleases.begin(this);
     this.listener = listener;
     if (listener !== undefined) return undefined;
     return new Promise((resolve) => {
@@ -96,7 +96,7 @@ export class RecallableRelease implements ReleaseRequest, Departing {
 
   private outcomeOf(reply: ReleaseReply | undefined): ReleaseOutcome {
     const { held, answered } = this;
-    const { backgroundReleases, clock, unsettledReleases } = this.context;
+    const { backgroundReleases, clock, unsettledReleases } = this.services;
     unsettledReleases.end(this);
     if (reply === undefined) {
       backgroundReleases.release({ ...unusedOwner(held), leaseTime: held.validFor });

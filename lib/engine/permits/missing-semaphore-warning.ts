@@ -1,4 +1,4 @@
-import type { EngineContext } from '../engine-context.js';
+import type { Services } from '../services.js';
 import type { Synchronizer } from './synchronizer.js';
 
 /** How many names are remembered, to warn only once about each. */
@@ -11,13 +11,13 @@ export class MissingSemaphoreWarning {
   /** The keys that were warned about. */
   private readonly warned = new Set<string>();
 
-  constructor(private readonly context: EngineContext) {}
+  constructor(private readonly services: Services) {}
 
   warn({ name, key, what, method }: Synchronizer): void {
     if (this.warned.has(key)) return;
     if (this.warned.size >= MOST_REMEMBERED) this.warned.clear();
     this.warned.add(key);
-    const { backend, events } = this.context;
+    const { backend, events } = this.services;
     events.logger.warn(
       `There is no ${what.slice('the '.length)} in ${backend.description}, so no permit can be acquired. Set its permits once, with ${method}('${name}', { permits: n }) or trySetPermits(n)`,
     );

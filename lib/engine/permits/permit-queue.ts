@@ -3,8 +3,8 @@ import type { LockBackend } from '../../backends/lock-backend.js';
 import type { Runtime, Timer } from '../../backends/runtime.js';
 import type { Subscription, Wake } from '../../backends/subscription.js';
 import type { RequestId } from '../../backends/synchronizer-backend.js';
-import type { EngineContext } from '../engine-context.js';
 import { LockAbortedError, LockBusyError, LockUnavailableError } from '../errors.js';
+import type { Services } from '../services.js';
 import type { WaitingQueue } from '../waiting/outage-limit.js';
 import type { RestingCallers } from '../waiting/ping-while-waiting.js';
 import { TurnToAsk } from '../waiting/turn-to-ask.js';
@@ -128,7 +128,7 @@ export class PermitQueue<Waiter extends PermitWaiter<never>> implements WaitingQ
   private closed = false;
 
   constructor(
-    private readonly context: EngineContext,
+    private readonly services: Services,
     key: string,
     private readonly source: PermitSource<Waiter>,
     private readonly nextRequest: () => RequestId,
@@ -136,7 +136,7 @@ export class PermitQueue<Waiter extends PermitWaiter<never>> implements WaitingQ
   ) {
     this.keys = [key];
     const subscribe = (listener: (wake: Wake) => void) => source.subscribe(listener);
-    this.turn = new TurnToAsk(subscribe, context.runtime, () => this.advance());
+    this.turn = new TurnToAsk(subscribe, services.runtime, () => this.advance());
   }
 
   /** The number of waiting callers, without those that try once. */
@@ -173,7 +173,7 @@ export class PermitQueue<Waiter extends PermitWaiter<never>> implements WaitingQ
   /** Rejects all waiters. Settles when the request under way is answered. */
   async close(): Promise<void> {
     this.closed = true;
-    this.context.pings.unrest(this);
+    this.services.pings.unrest(this);
     this.turn.close();
     this.endSettlementPause();
     for (const waiter of [...this.waiting, ...this.tryingOnce]) {
@@ -200,7 +200,7 @@ export class PermitQueue<Waiter extends PermitWaiter<never>> implements WaitingQ
     const mayAsk = state === 'idle' || this.tryingOnce.size > 0;
     if (mayAsk) this.attempt ??= this.nextAttempt(state === 'idle');
     const { attempt } = this;
-    if (mayAsk && attempt !== undefined) this.context.runtime.detached(() => this.ask(attempt));
+    if (mayAsk && attempt !== undefined) this.services.runtime.detached(() => this.ask(attempt));
     else if (attempt === undefined && this.waiting.size === 0) this.end();
   }
 
@@ -266,13 +266,13 @@ export class PermitQueue<Waiter extends PermitWaiter<never>> implements WaitingQ
 
   private rest(remaining: number): void {
     this.turn.busy(remaining);
-    this.context.pings.rest(this);
+    this.services.pings.rest(this);
   }
 
   // ── asking → backing off, settling ─────────────────────────────────────────────────────────────────────────────────
 
   private failed(attempt: Attempt<Waiter>, error: BackendError): void {
-    const { backend, outages } = this.context;
+    const { backend, outages } = this.services;
     this.underWay = undefined;
     this.failure = error;
     attempt.unsettled ||= attempt.request.takesPermits && error.outcome === 'unknown';
@@ -289,7 +289,7 @@ export class PermitQueue<Waiter extends PermitWaiter<never>> implements WaitingQ
   /** Repeats the request later although nobody waits for it, because it may have taken permits. */
   private settle(): void {
     if (this.attempt === undefined || this.closed) return;
-    this.settlementTimer = this.context.runtime.timer(SETTLEMENT_PAUSE, () => {
+    this.settlementTimer = this.services.runtime.timer(SETTLEMENT_PAUSE, () => {
       this.endSettlementPause();
       this.advance();
     });
@@ -304,7 +304,7 @@ export class PermitQueue<Waiter extends PermitWaiter<never>> implements WaitingQ
 
   /** Handles a waiter whose waitTime has ended or whose signal was aborted. @returns why it was not served */
   private departed(waiter: Waiter): Error {
-    const { backend, outages } = this.context;
+    const { backend, outages } = this.services;
     const failure = this.failure ?? outages.failure(this.keys);
     const isSilent = outages.isSilent(waiter, this.keys, this.state === 'asking');
     this.leave(waiter);
@@ -326,7 +326,7 @@ export class PermitQueue<Waiter extends PermitWaiter<never>> implements WaitingQ
   }
 
   private end(): void {
-    this.context.events.unawaited(this.close());
+    this.services.events.unawaited(this.close());
     this.retire();
   }
 }

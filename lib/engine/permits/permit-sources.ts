@@ -1,8 +1,8 @@
 import type { Subscription, Wake } from '../../backends/subscription.js';
 import type { RequestId, SynchronizerBackend } from '../../backends/synchronizer-backend.js';
 import { lateAnswer } from '../attempt.js';
-import type { EngineContext } from '../engine-context.js';
 import type { Moment } from '../lease/lease-clock.js';
+import type { Services } from '../services.js';
 import type { Milliseconds } from '../terms/duration.js';
 import type { WaitTerms } from '../waiting/waiter.js';
 import { newPermitId } from './permit-id.js';
@@ -59,7 +59,7 @@ export class CountedPermits implements PermitSource<PermitWaiter<void>> {
 export class LeasedPermits implements PermitSource<LeasedPermitWaiter> {
   constructor(
     private readonly backend: SynchronizerBackend,
-    private readonly context: EngineContext,
+    private readonly services: Services,
     private readonly renewedPermits: RenewedPermits,
     private readonly semaphore: Synchronizer,
     private readonly giveBack: (ids: readonly string[]) => void,
@@ -75,7 +75,7 @@ export class LeasedPermits implements PermitSource<LeasedPermitWaiter> {
   }
 
   request(waiters: readonly LeasedPermitWaiter[], id: RequestId, initial: number | undefined): PermitRequest {
-    const { runtime, clock, clientId } = this.context;
+    const { runtime, clock, clientId } = this.services;
     const newId = () => newPermitId(clientId, runtime.uuid());
     const ids = waiters.map(({ permits }) => Array.from({ length: permits }, newId));
     const { leaseTime } = waiters[0].terms;
@@ -108,7 +108,7 @@ export class LeasedPermits implements PermitSource<LeasedPermitWaiter> {
     const result = await this.backend.takeLeasedPermits(this.semaphore.key, ids, leaseTime, id, initial);
     if (result.missing) this.onMissing();
     if (result.served === 0) return result;
-    const late = lateAnswer(this.context.clock, sent, leaseTime, undefined, 'refused');
+    const late = lateAnswer(this.services.clock, sent, leaseTime, undefined, 'refused');
     if (late === undefined) return result;
     this.giveBack(ids.slice(0, result.served).flat());
     return { served: 0, remaining: 0, late };

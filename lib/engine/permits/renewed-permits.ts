@@ -1,8 +1,8 @@
 import type { SynchronizerBackend } from '../../backends/synchronizer-backend.js';
-import type { EngineContext } from '../engine-context.js';
 import type { LockLostError } from '../errors.js';
 import type { Moment } from '../lease/lease-clock.js';
 import { blockedWarning, type Loss, permitLostError } from '../loss-reasons.js';
+import type { Services } from '../services.js';
 import { type Renewable, type RenewalList, type Renewer, Watchdog } from '../watchdog.js';
 import type { Synchronizer } from './synchronizer.js';
 
@@ -60,11 +60,11 @@ export class RenewedPermits implements Renewer<RenewedPermit> {
   /** @param onEmpty called when no permit is left to renew */
   constructor(
     private readonly backend: () => SynchronizerBackend,
-    private readonly context: EngineContext,
+    private readonly services: Services,
     readonly leaseTime: number,
     private readonly onEmpty: () => void,
   ) {
-    const { runtime, clock, presence } = context;
+    const { runtime, clock, presence } = services;
     this.watchdog = new Watchdog(runtime, clock, this, leaseTime, () => presence.noticed(0));
   }
 
@@ -80,7 +80,7 @@ export class RenewedPermits implements Renewer<RenewedPermit> {
   add(semaphore: Synchronizer, ids: readonly string[], sent: Moment): readonly RenewedPermit[] {
     const siblings = this.semaphores.get(semaphore.key) ?? new PermitsOfSemaphore(semaphore);
     this.semaphores.set(semaphore.key, siblings);
-    const now = this.context.clock.now();
+    const now = this.services.clock.now();
     return ids.map((id) => {
       const permit = new RenewedPermit(siblings, id, this.leaseTime, sent);
       siblings.byId.set(id, permit);
@@ -135,12 +135,12 @@ export class RenewedPermits implements Renewer<RenewedPermit> {
   }
 
   renewed({ siblings: { semaphore }, id }: RenewedPermit): void {
-    const { events } = this.context;
+    const { events } = this.services;
     if (events.hasListener('renewed')) events.emit('renewed', { ...PERMIT, name: semaphore.name, owner: id });
   }
 
   failed({ siblings, id }: RenewedPermit, remainingTime: number, error: Error): void {
-    const { events } = this.context;
+    const { events } = this.services;
     const { name, what } = siblings.semaphore;
     if (!siblings.failing)
       events.logger.warn(`Renewing permits of ${what} failed and is retried until their leases end: ${error.message}`);
@@ -150,14 +150,14 @@ export class RenewedPermits implements Renewer<RenewedPermit> {
   }
 
   blocked(blockedFor: number, leaseTime: number): void {
-    this.context.events.logger.warn(blockedWarning(blockedFor, leaseTime));
+    this.services.events.logger.warn(blockedWarning(blockedFor, leaseTime));
   }
 
   lost(permit: RenewedPermit, loss: Loss): void {
     const { name, what } = permit.siblings.semaphore;
     permit.lost = permitLostError(what, name, loss);
     this.forget(permit);
-    this.context.events.emit('lost', { ...PERMIT, name, owner: permit.id, held: undefined, error: permit.lost });
+    this.services.events.emit('lost', { ...PERMIT, name, owner: permit.id, held: undefined, error: permit.lost });
   }
 
   private async send(permits: readonly RenewedPermit[], leaseTime: number): Promise<readonly boolean[]> {

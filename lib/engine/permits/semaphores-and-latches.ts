@@ -1,9 +1,9 @@
 import type { BackendError } from '../../backends/backend-error.js';
 import type { RequestId, SynchronizerBackend } from '../../backends/synchronizer-backend.js';
-import type { EngineContext } from '../engine-context.js';
+import type { ActiveWork } from '../active-work.js';
 import { LockConfigurationError } from '../errors.js';
+import type { Services } from '../services.js';
 import { toLockName } from '../terms/lock-name.js';
-import type { WaitingQueue } from '../waiting/outage-limit.js';
 import { abortedError, type WaitTerms } from '../waiting/waiter.js';
 import { MissingSemaphoreWarning } from './missing-semaphore-warning.js';
 import { PermitQueue, type PermitSource, PermitWaiter } from './permit-queue.js';
@@ -21,9 +21,6 @@ import {
 const KINDS = ['permits', 'leased-permits', 'latch'] as const;
 type Kind = (typeof KINDS)[number];
 
-/** A queue of any kind. */
-type AnyQueue = Pick<PermitQueue<never>, 'rejectWaiters' | 'close' | 'length'> & WaitingQueue;
-
 /**
  * The semaphores and latches of one service: their waiting callers, the changes under way, and the permits that are
  * renewed. It keeps no state for objects that nobody uses.
@@ -34,24 +31,30 @@ type AnyQueue = Pick<PermitQueue<never>, 'rejectWaiters' | 'close' | 'length'> &
  */
 export class Synchronizers {
   readonly renewedPermits: RenewedPermits;
-  /** By kind and key. A queue exists for as long as callers wait in it. */
-  private readonly queues = new Map<string, AnyQueue>();
   private readonly changes: SynchronizerChanges;
   private requests = 0;
   private readonly missingWarning: MissingSemaphoreWarning;
 
-  /**
-   * @param watchdogTimeout the lease of permits without a leaseTime, in milliseconds
-   * @param onIdle called when no permit is left to renew
-   */
+  /** @param watchdogTimeout the lease of permits without a leaseTime, in milliseconds */
   constructor(
-    private readonly context: EngineContext,
+    private readonly services: Services,
     watchdogTimeout: number,
-    onIdle: () => void,
   ) {
-    this.renewedPermits = new RenewedPermits(() => this.backend, context, watchdogTimeout, onIdle);
-    this.missingWarning = new MissingSemaphoreWarning(context);
-    this.changes = new SynchronizerChanges(context.runtime, () => this.nextRequest('change'));
+    const { work } = services;
+    this.renewedPermits = new RenewedPermits(
+      () => this.backend,
+      services,
+      watchdogTimeout,
+      () => work.changed(),
+    );
+    work.countPermits = () => this.renewedPermits.size;
+    this.missingWarning = new MissingSemaphoreWarning(services);
+    this.changes = new SynchronizerChanges(services.runtime, () => this.nextRequest('change'));
+  }
+
+  /** By kind and key. A queue exists for as long as callers wait in it. */
+  private get queues(): ActiveWork['permitQueues'] {
+    return this.services.work.permitQueues;
   }
 
   /** The numbers of queues, of changes under way, and of renewed permits. */
@@ -67,7 +70,7 @@ export class Synchronizers {
    * @throws LockKeyError for a bad name, LockConfigurationError when the backend has no semaphores and latches
    */
   named(name: string, kind: string, method: string, initial?: number): Synchronizer {
-    const key = this.context.keyOf(toLockName(name, `${method}()`), `${method}()`);
+    const key = this.services.keyOf(toLockName(name, `${method}()`), `${method}()`);
     void this.backend;
     return { name, key, what: `the ${kind} '${name}'`, method, initial };
   }
@@ -82,11 +85,11 @@ export class Synchronizers {
 
   /** Waits for permits with ids, and resolves to the ids. */
   takeLeasedPermits(semaphore: Synchronizer, permits: number, terms: LeasedPermitTerms): Promise<readonly string[]> {
-    const { context, renewedPermits } = this;
+    const { services, renewedPermits } = this;
     const giveBack = (unused: readonly string[]) =>
       this.inBackground(this.change(semaphore, giveLeasedPermits, unused));
     const onMissing = () => this.missingWarning.warn(semaphore);
-    const newSource = () => new LeasedPermits(this.backend, context, renewedPermits, semaphore, giveBack, onMissing);
+    const newSource = () => new LeasedPermits(this.backend, services, renewedPermits, semaphore, giveBack, onMissing);
     return this.wait('leased-permits', semaphore, permits, terms, newSource);
   }
 
@@ -110,15 +113,6 @@ export class Synchronizers {
     return this.explained(object, query(this.backend, object.key));
   }
 
-  get hasNoQueues(): boolean {
-    return this.queues.size === 0;
-  }
-
-  /** Calls `visit` with each queue in which callers wait. */
-  forEachQueue(visit: (queue: WaitingQueue) => void): void {
-    for (const queue of [...this.queues.values()]) visit(queue);
-  }
-
   /** Shutdown: rejects all waiters except those in a lock scope. */
   rejectWaiters(): void {
     for (const queue of [...this.queues.values()]) queue.rejectWaiters();
@@ -130,7 +124,7 @@ export class Synchronizers {
    */
   async close(): Promise<void> {
     for (const { semaphore, count } of this.renewedPermits.close())
-      this.context.events.logger.warn(
+      this.services.events.logger.warn(
         `Shutdown: ${count} permits of ${semaphore.what} are still held; they are no longer renewed and expire with their leases`,
       );
     this.changes.stopRetrying();
@@ -153,7 +147,7 @@ export class Synchronizers {
     newSource: () => PermitSource<PermitWaiter<Granted, Terms>>,
   ): Promise<Granted> {
     return new Promise((resolve, reject) => {
-      const waiter = new PermitWaiter(object, permits, terms, this.context.runtime, resolve, reject);
+      const waiter = new PermitWaiter(object, permits, terms, this.services.runtime, resolve, reject);
       const refusal = this.admit(waiter, object.key);
       if (refusal !== undefined) return waiter.refuse(refusal);
       const queue = this.queues.get(`${kind} ${object.key}`) ?? this.newQueue(kind, object.key, newSource());
@@ -163,10 +157,10 @@ export class Synchronizers {
 
   /** @returns the reason if the caller may not wait */
   private admit(waiter: PermitWaiter<never>, key: string): Error | undefined {
-    const { outages } = this.context;
+    const { outages } = this.services;
     const { signal } = waiter.terms;
     try {
-      waiter.scoped = this.context.admit(waiter.what, waiter.name);
+      waiter.scoped = this.services.admission.admit(waiter.what, waiter.name);
     } catch (error) {
       return error as Error;
     }
@@ -181,21 +175,21 @@ export class Synchronizers {
   ): PermitQueue<Waiter> {
     const retire = () => {
       this.queues.delete(`${kind} ${key}`);
-      this.context.outages.left();
+      this.services.outages.left();
     };
-    const queue = new PermitQueue(this.context, key, source, () => this.nextRequest(kind), retire);
+    const queue = new PermitQueue(this.services, key, source, () => this.nextRequest(kind), retire);
     this.queues.set(`${kind} ${key}`, queue);
     return queue;
   }
 
   /** Creates the id of a request. Each session has at most one request under way per object. */
   private nextRequest(session: Kind | 'change'): RequestId {
-    return { session: `${this.context.clientId}:${session}`, sequence: ++this.requests };
+    return { session: `${this.services.clientId}:${session}`, sequence: ++this.requests };
   }
 
   /** @throws LockConfigurationError when the backend has no semaphores and latches */
   private get backend(): SynchronizerBackend {
-    const { synchronizers, description } = this.context.backend;
+    const { synchronizers, description } = this.services.backend;
     if (synchronizers !== undefined) return synchronizers;
     throw new LockConfigurationError(
       `${description} does not support semaphores and latches: use a service with a single connection for them`,
@@ -207,12 +201,12 @@ export class Synchronizers {
     try {
       return await reply;
     } catch (error) {
-      throw failedError(object, this.context.backend, error as BackendError);
+      throw failedError(object, this.services.backend, error as BackendError);
     }
   }
 
   /** Emits an event if a change that nobody waits for fails. */
   private inBackground(change: Promise<unknown>): void {
-    change.catch((error: Error) => this.context.events.emit('error', error));
+    change.catch((error: Error) => this.services.events.emit('error', error));
   }
 }

@@ -3,7 +3,6 @@ import type { AcquireReply, BackendError, Busy, HeldType, Subscription, Wake } f
 import type { Timer } from '../../backends/runtime.js';
 import { Attempt } from '../attempt.js';
 import type { LinkedQueue } from '../collections/linked-queue.js';
-import type { EngineContext } from '../engine-context.js';
 import { giveBackForgotten, noteLoss } from '../lease/background-releases.js';
 import {
   type GivenBack,
@@ -15,6 +14,7 @@ import {
 } from '../lease/held-lock.js';
 import type { Moment } from '../lease/lease-clock.js';
 import { RecallableRelease } from '../lease/recallable-release.js';
+import type { Services } from '../services.js';
 import type { AcquisitionTerms } from '../terms/lock-options.js';
 import { permanentError } from '../waiting/wait-errors.js';
 import { isRegistered, unregister, WaiterHeartbeat } from './waiter-registration.js';
@@ -56,15 +56,15 @@ export class FairQueue implements LockKeeper {
 
   /** @param onIdle called when the queue has nothing left to do */
   constructor(
-    private readonly context: EngineContext,
+    private readonly services: Services,
     readonly name: string,
     readonly key: string,
     private readonly onIdle: (queue: FairQueue) => void,
   ) {
-    this.line = new WaitingLine(context, this);
-    this.backOff = new BackOff(context.runtime);
+    this.line = new WaitingLine(services, this);
+    this.backOff = new BackOff(services.runtime);
     const registered = () => [...this.waiting].filter((waiter) => isRegistered(waiter));
-    this.heartbeat = new WaiterHeartbeat(context, key, 'fair', registered, (waiter) => this.ask(waiter));
+    this.heartbeat = new WaiterHeartbeat(services, key, 'fair', registered, (waiter) => this.ask(waiter));
   }
 
   get waiting(): LinkedQueue<LockWaiter> {
@@ -95,7 +95,7 @@ export class FairQueue implements LockKeeper {
   left(waiter: LockWaiter): void {
     this.forgetWaiter(waiter);
     if (waiter.attempt === undefined) this.unregister(waiter);
-    this.context.runtime.detached(() => this.endIfIdle());
+    this.services.runtime.detached(() => this.endIfIdle());
   }
 
   private forgetWaiter(waiter: LockWaiter): void {
@@ -122,12 +122,12 @@ export class FairQueue implements LockKeeper {
 
   private ask(waiter: LockWaiter): void {
     if (waiter.attempt !== undefined || waiter.settled) return;
-    const { context, key } = this;
+    const { services, key } = this;
     const { terms, owner } = waiter;
-    const attempt = new Attempt(context, key, owner, terms, 0, isRegistered(waiter) ? context.waiterTimeout : 0);
+    const attempt = new Attempt(services, key, owner, terms, 0, isRegistered(waiter) ? services.waiterTimeout : 0);
     waiter.attempt = attempt;
     this.attempts++;
-    context.backend.acquire(attempt).then(
+    services.backend.acquire(attempt).then(
       (reply) => this.answered(waiter, attempt, reply),
       (error) => this.failed(waiter, attempt, error),
     );
@@ -142,7 +142,7 @@ export class FairQueue implements LockKeeper {
   }
 
   private answered(waiter: LockWaiter, attempt: Attempt, reply: AcquireReply): void {
-    const now = this.context.clock.now();
+    const now = this.services.clock.now();
     const state = attempt.answered(reply, now);
     this.settle(waiter, attempt);
     if (state === 'failed') return this.unanswered(waiter, attempt);
@@ -174,7 +174,7 @@ export class FairQueue implements LockKeeper {
   private granted(waiter: LockWaiter, held: HeldLock, now: Moment): void {
     held.lateCopiesUntil = waiter.lateCopiesUntil;
     this.hold(held, now);
-    if (waiter.settled) this.context.events.unawaited(this.giveBack(held));
+    if (waiter.settled) this.services.events.unawaited(this.giveBack(held));
     this.line.remove(waiter);
     this.forgetWaiter(waiter);
     waiter.grant(held);
@@ -201,7 +201,7 @@ export class FairQueue implements LockKeeper {
   }
 
   private unanswered(waiter: LockWaiter, attempt: Attempt): void {
-    const { backend, outages, runtime } = this.context;
+    const { backend, outages, runtime } = this.services;
     const error = attempt.error as BackendError;
     this.line.failure = error;
     if (attempt.wasRemoved || attempt.ownerSpent) this.abandonOwner(waiter);
@@ -236,12 +236,12 @@ export class FairQueue implements LockKeeper {
   private askFirstAfter(delay: number): void {
     if (delay < 0) return;
     this.timer?.cancel();
-    this.timer = this.context.runtime.timer(delay + 1, () => this.askFirst(), 'keep-alive');
+    this.timer = this.services.runtime.timer(delay + 1, () => this.askFirst(), 'keep-alive');
   }
 
   private listen(): void {
     if (this.subscription !== undefined) return;
-    const { backend, clientId } = this.context;
+    const { backend, clientId } = this.services;
     const subscription = backend.subscribe(this.key, 'fair', clientId, (wake) => this.heard(wake));
     this.subscription = subscription;
     // A release may have been missed before the subscription was confirmed, so ask once more.
@@ -256,7 +256,7 @@ export class FairQueue implements LockKeeper {
    */
   private listenTo(heldAs: HeldType): void {
     if (this.otherTypes.has(heldAs)) return;
-    const { backend, clientId } = this.context;
+    const { backend, clientId } = this.services;
     const subscription = backend.subscribe(this.key, heldAs, clientId, () => this.askFirst());
     this.otherTypes.set(heldAs, subscription);
     subscription.ready.then(() => {
@@ -297,13 +297,20 @@ export class FairQueue implements LockKeeper {
 
   private unregister(waiter: LockWaiter): void {
     this.releaseLateCopies(waiter);
-    if (isRegistered(waiter)) unregister(this.context, { key: this.key, type: 'fair', owner: waiter.owner });
+    if (isRegistered(waiter)) unregister(this.services, { key: this.key, type: 'fair', owner: waiter.owner });
   }
 
   private releaseLateCopies({ owner, terms, lateCopiesUntil: validUntil }: LockWaiter): void {
     if (validUntil === undefined) return;
     const { leaseTime } = terms;
-    this.context.backgroundReleases.release({ key: this.key, type: 'fair', owner, leaseTime, validUntil, waits: true });
+    this.services.backgroundReleases.release({
+      key: this.key,
+      type: 'fair',
+      owner,
+      leaseTime,
+      validUntil,
+      waits: true,
+    });
   }
 
   // ── Several names ──────────────────────────────────────────────────────────────────────────────────────────────────
@@ -323,7 +330,7 @@ export class FairQueue implements LockKeeper {
   /** Ends a {@link claim} that acquired the lock. */
   fulfil(attempt: Attempt, { fixed }: AcquisitionTerms, token: number): HeldLock {
     this.claims--;
-    const now = this.context.clock.now();
+    const now = this.services.clock.now();
     const held = new HeldLock(this, attempt, fixed, { token, reserved: 0 }, Math.floor(now.monotonic));
     this.hold(held, now);
     return held;
@@ -334,11 +341,11 @@ export class FairQueue implements LockKeeper {
   private hold(held: HeldLock, now: Moment): void {
     this.line.failure = undefined;
     this.holders = [...this.holders, held];
-    this.context.watchdog.guard(held, now);
+    this.services.watchdog.guard(held, now);
   }
 
   private drop(held: HeldLock): void {
-    this.context.watchdog.drop(held);
+    this.services.watchdog.drop(held);
     this.holders = this.holders.filter((other) => other !== held);
   }
 
@@ -349,18 +356,18 @@ export class FairQueue implements LockKeeper {
 
   lost(held: HeldLock): void {
     this.forget(held);
-    noteLoss(this.context, held);
+    noteLoss(this.services, held);
     this.askFirst();
   }
 
   giveBack(held: HeldLock, _now?: Moment, listener?: ReleaseListener): GivenBack {
-    return giveBackForgotten(this.context, held) ?? this.release(held, listener);
+    return giveBackForgotten(this.services, held) ?? this.release(held, listener);
   }
 
   private release(held: HeldLock, listener?: ReleaseListener): Promise<ReleaseOutcome> | undefined {
     this.drop(held);
     this.departures++;
-    const release = new RecallableRelease(this.context, held, () => {
+    const release = new RecallableRelease(this.services, held, () => {
       this.departures--;
       this.endIfIdle();
     });

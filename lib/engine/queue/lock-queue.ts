@@ -10,8 +10,7 @@ import {
 } from '../../backends/lock-backend.js';
 import { Attempt } from '../attempt.js';
 import type { LinkedQueue } from '../collections/linked-queue.js';
-import type { EngineContext } from '../engine-context.js';
-import { giveBackForgotten, noteLoss, unusedOwner } from '../lease/background-releases.js';
+import { giveBackForgotten, noteLoss } from '../lease/background-releases.js';
 import {
   type GivenBack,
   HeldLock,
@@ -22,6 +21,8 @@ import {
 } from '../lease/held-lock.js';
 import type { Moment } from '../lease/lease-clock.js';
 import { RecallableRelease } from '../lease/recallable-release.js';
+import { unusedOwner } from '../lease/unused-owner.js';
+import type { Services } from '../services.js';
 import type { AcquisitionTerms } from '../terms/lock-options.js';
 import { TurnToAsk } from '../waiting/turn-to-ask.js';
 import { HandOffBudget, mayInherit } from './hand-off-budget.js';
@@ -60,6 +61,8 @@ export class LockQueue implements LockKeeper {
   private otherReaders: readonly HeldLock[] = NONE;
   /** The latest release, until it is answered. */
   private departing: RecallableRelease | undefined = undefined;
+  /** The latest release, also after it was recalled. */
+  private latestRelease: RecallableRelease | undefined = undefined;
 
   // Requests under way.
   /** The number of unanswered acquisitions. */
@@ -96,13 +99,13 @@ export class LockQueue implements LockKeeper {
 
   /** @param onIdle called when the queue has nothing left to do */
   constructor(
-    private readonly context: EngineContext,
+    private readonly services: Services,
     readonly name: string,
     readonly key: string,
     readonly type: HeldType,
     private readonly onIdle: (queue: LockQueue) => void,
   ) {
-    this.line = new WaitingLine(context, this);
+    this.line = new WaitingLine(services, this);
   }
 
   // ── State ──────────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -127,7 +130,7 @@ export class LockQueue implements LockKeeper {
   }
 
   get isUndecided(): boolean {
-    return this.context.backend.blocking !== undefined && this.attempts > 0 && !this.waitsInBackend;
+    return this.services.backend.blocking !== undefined && this.attempts > 0 && !this.waitsInBackend;
   }
 
   // ── Callers come and go ────────────────────────────────────────────────────────────────────────────────────────────
@@ -154,10 +157,10 @@ export class LockQueue implements LockKeeper {
     if (this.line.isEmpty) {
       this.again?.onEmpty();
       // Stops the request that waits in the backend, because nobody waits for its answer any more.
-      if (this.asking !== undefined) this.context.backend.blocking?.stop(this.asking);
+      if (this.asking !== undefined) this.services.backend.blocking?.stop(this.asking);
     }
     if (waiter.attempt === undefined) this.unregister(waiter);
-    this.context.runtime.detached(() => this.resume());
+    this.services.runtime.detached(() => this.resume());
   }
 
   /** Whether a single try would fail, as far as this process knows. */
@@ -231,12 +234,19 @@ export class LockQueue implements LockKeeper {
   }
 
   private ask(waiter: LockWaiter): Attempt {
-    const { context, key } = this;
+    const { services, key } = this;
     this.again?.begin();
     this.renewSpentOwner(waiter);
     const { terms, owner } = waiter;
     const reserve = terms.type === 'read' ? 0 : this.reserve;
-    const attempt = new Attempt(context, key, owner, terms, reserve, isRegistered(waiter) ? context.waiterTimeout : 0);
+    const attempt = new Attempt(
+      services,
+      key,
+      owner,
+      terms,
+      reserve,
+      isRegistered(waiter) ? services.waiterTimeout : 0,
+    );
     waiter.attempt = attempt;
     this.attempts++;
     this.send(attempt, waiter).then(
@@ -247,13 +257,13 @@ export class LockQueue implements LockKeeper {
   }
 
   private send(attempt: Attempt, { triesOnce }: LockWaiter): Promise<AcquireReply> {
-    const { backend } = this.context;
+    const { backend } = this.services;
     if (backend.blocking === undefined || triesOnce) return backend.acquire(attempt);
     return backend.blocking.acquire(attempt, (reason) => this.blocked(reason));
   }
 
   private answered(waiter: LockWaiter, attempt: Attempt, reply: AcquireReply): void {
-    const now = this.context.clock.now();
+    const now = this.services.clock.now();
     const state = attempt.answered(reply, now);
     this.settle(waiter);
     if (state === 'granted') return this.granted(waiter, attempt, reply as Acquired, now);
@@ -282,7 +292,7 @@ export class LockQueue implements LockKeeper {
     const held = new HeldLock(this, attempt, waiter.terms.fixed, reply, Math.floor(now.monotonic));
     this.hold(held, now);
     if (this.waiting.remove(waiter)) waiter.grant(held);
-    else this.context.events.unawaited(this.giveBack(held));
+    else this.services.events.unawaited(this.giveBack(held));
     this.serveNext();
   }
 
@@ -293,7 +303,7 @@ export class LockQueue implements LockKeeper {
     if (waiter.settled) this.unregister(waiter);
     else if (this.asksBehindRelease(waiter, reply)) return;
     this.refuseTriers((trier) => this.line.busy(trier));
-    if (this.waiting.length > 0 && this.context.backend.blocking === undefined) {
+    if (this.waiting.length > 0 && this.services.backend.blocking === undefined) {
       this.turn.busy(reply.remaining, reply.holder, reply.heldAs);
       this.line.rest();
       if (isRegistered(waiter)) this.keepRegistered();
@@ -334,14 +344,14 @@ export class LockQueue implements LockKeeper {
         if (waiter.triesOnce || waiter.scoped) line.dismiss(waiter, line.unavailable(waiter));
       return;
     }
-    line.foundBusy(reason, this.context.clock.now(), line.mayAnyLeave);
+    line.foundBusy(reason, this.services.clock.now(), line.mayAnyLeave);
     this.waitsInBackend = true;
     this.refuseTriers((trier) => line.busy(trier));
     line.rest();
   }
 
   private get turn(): TurnToAsk {
-    const { backend, runtime, clientId } = this.context;
+    const { backend, runtime, clientId } = this.services;
     this.again ??= new TurnToAsk(
       (listener, heldAs: HeldType = this.type) => backend.subscribe(this.key, heldAs, clientId, listener),
       runtime,
@@ -369,13 +379,13 @@ export class LockQueue implements LockKeeper {
 
   private removeFormerOwners(): void {
     if (this.formerOwners.length === 0) return;
-    for (const owner of this.formerOwners) unregister(this.context, { key: this.key, type: 'write', owner });
+    for (const owner of this.formerOwners) unregister(this.services, { key: this.key, type: 'write', owner });
     this.formerOwners = [];
   }
 
   private unregister(waiter: LockWaiter): void {
     const { terms, owner } = waiter;
-    if (isRegistered(waiter)) unregister(this.context, { key: this.key, type: terms.type, owner });
+    if (isRegistered(waiter)) unregister(this.services, { key: this.key, type: terms.type, owner });
   }
 
   /** Keeps the next writer registered. */
@@ -384,7 +394,7 @@ export class LockQueue implements LockKeeper {
       const { first } = this.waiting;
       return first !== undefined && isRegistered(first) ? [first] : [];
     };
-    this.heartbeat ??= new WaiterHeartbeat(this.context, this.key, 'write', next, () => this.turn.recheck());
+    this.heartbeat ??= new WaiterHeartbeat(this.services, this.key, 'write', next, () => this.turn.recheck());
     this.heartbeat.start();
   }
 
@@ -441,7 +451,7 @@ export class LockQueue implements LockKeeper {
    */
   adopt(attempt: Attempt, { fixed }: AcquisitionTerms, token: number, keeper: LockKeeper): HeldLock {
     this.again?.acquired();
-    const now = this.context.clock.now();
+    const now = this.services.clock.now();
     const held = new HeldLock(keeper, attempt, fixed, { token, reserved: 0 }, Math.floor(now.monotonic));
     this.hold(held, now);
     this.serveNext();
@@ -455,7 +465,7 @@ export class LockQueue implements LockKeeper {
     this.line.forgetHolder();
     if (this.holder === undefined) this.holder = held;
     else this.otherReaders = [...this.otherReaders, held];
-    this.context.watchdog.guard(held, now);
+    this.services.watchdog.guard(held, now);
   }
 
   /** Gives up a lock that is being detached. Nobody asks until the returned function is called. */
@@ -469,7 +479,7 @@ export class LockQueue implements LockKeeper {
   }
 
   private drop(held: HeldLock): void {
-    this.context.watchdog.drop(held);
+    this.services.watchdog.drop(held);
     if (this.holder !== held) this.otherReaders = this.otherReaders.filter((other) => other !== held);
     else if (this.otherReaders.length === 0) this.holder = undefined;
     else [this.holder, ...this.otherReaders] = this.otherReaders;
@@ -483,13 +493,13 @@ export class LockQueue implements LockKeeper {
 
   lost(held: HeldLock): void {
     this.forget(held);
-    noteLoss(this.context, held);
+    noteLoss(this.services, held);
   }
 
   giveBack(held: HeldLock, now?: Moment, listener?: ReleaseListener): GivenBack {
     const { downgrade } = held;
     downgrade?.abandon();
-    const forgotten = giveBackForgotten(this.context, held);
+    const forgotten = giveBackForgotten(this.services, held);
     if (forgotten !== undefined) return forgotten;
     const next = this.waiting.first;
     const route = next === undefined ? 'release' : this.route(held, next, now);
@@ -502,7 +512,7 @@ export class LockQueue implements LockKeeper {
     route: 'local' | 'transfer',
   ): ReleaseOutcome | Promise<ReleaseOutcome> {
     if (route === 'transfer') return this.transfer(held, next);
-    if (this.budget.mustYieldToEventLoop()) this.context.runtime.nextTurn(() => this.passOnAfterTurn(held));
+    if (this.budget.mustYieldToEventLoop()) this.services.runtime.nextTurn(() => this.passOnAfterTurn(held));
     else this.passOn(held, next);
     return 'released';
   }
@@ -516,7 +526,7 @@ export class LockQueue implements LockKeeper {
   private recall(release: RecallableRelease, next: LockWaiter): boolean {
     const { held } = release;
     if (this.waiting.length > 1 || this.departures > 1 || this.claims > 0) return false;
-    const now = this.context.clock.now();
+    const now = this.services.clock.now();
     const route = this.route(held, next, now);
     if (route === 'release') return false;
     release.recall();
@@ -536,8 +546,8 @@ export class LockQueue implements LockKeeper {
    * Decides where a lock goes when its last share is given back while a caller of this process waits. `local`: to that
    * waiter, without asking the backend. `transfer`: to that waiter, by one command. `release`: out of this process.
    */
-  private route(held: HeldLock, next: LockWaiter, now = this.context.clock.now()): 'local' | 'transfer' | 'release' {
-    const { clock, backend } = this.context;
+  private route(held: HeldLock, next: LockWaiter, now = this.services.clock.now()): 'local' | 'transfer' | 'release' {
+    const { clock, backend } = this.services;
     // A writer that also holds the read lock may keep it after this release, so the next writer cannot have the lock
     // yet.
     if (held.downgrade !== undefined) return 'release';
@@ -561,7 +571,7 @@ export class LockQueue implements LockKeeper {
     if (held.lost !== undefined) return;
     const next = this.waiting.first;
     if (next !== undefined && this.route(held, next) === 'local') this.passOn(held, next);
-    else this.context.events.unawaited(this.giveBack(held));
+    else this.services.events.unawaited(this.giveBack(held));
   }
 
   /** Lets the next waiter inherit the lock unchanged: the same owner and lease, and the next reserved token. */
@@ -574,12 +584,12 @@ export class LockQueue implements LockKeeper {
 
   /** Replaces the owner in the backend by the waiter's, by one command. */
   private transfer(held: HeldLock, next: LockWaiter): Promise<ReleaseOutcome> {
-    const { context, key, reserve } = this;
-    const { backend, backgroundReleases, clock } = context;
+    const { services, key, reserve } = this;
+    const { backend, backgroundReleases, clock } = services;
     this.renewSpentOwner(next);
     this.drop(held);
     this.departures++;
-    const attempt = new Attempt(context, key, next.owner, next.terms, reserve);
+    const attempt = new Attempt(services, key, next.owner, next.terms, reserve);
     next.attempt = attempt;
     const settle = () => {
       this.departures--;
@@ -617,11 +627,11 @@ export class LockQueue implements LockKeeper {
     if (this.waiting.remove(next)) {
       this.announceHandOff(heir, next);
       next.grant(heir);
-    } else this.context.events.unawaited(this.giveBack(heir));
+    } else this.services.events.unawaited(this.giveBack(heir));
   }
 
   private announceHandOff({ name, type, owner, token }: HeldLock, { terms }: LockWaiter): void {
-    const { events } = this.context;
+    const { events } = this.services;
     if (!events.hasListener('handoff')) return;
     const { group, method } = terms;
     events.emit('handoff', { name, type, group, method, owner, fencingToken: token });
@@ -631,18 +641,19 @@ export class LockQueue implements LockKeeper {
     if (held.type !== 'read') this.again?.releasing();
     this.drop(held);
     this.departures++;
-    if (held.latestRelease?.resumable) {
-      this.departing = held.latestRelease;
-      return held.latestRelease.resume(listener);
+    const { latestRelease } = this;
+    if (latestRelease?.held === held && latestRelease.resumable) {
+      this.departing = latestRelease;
+      return latestRelease.resume(listener);
     }
-    const release = new RecallableRelease(this.context, held, (reply) => {
+    const release = new RecallableRelease(this.services, held, (reply) => {
       this.departures--;
       if (this.departing === release) this.departing = undefined;
       if (this.waiting.length === 0) this.handOff?.notFollowed();
       if (held.type !== 'read') this.released(reply);
       this.resume();
     });
-    held.latestRelease = this.departing = release;
+    this.latestRelease = this.departing = release;
     return release.send(listener);
   }
 

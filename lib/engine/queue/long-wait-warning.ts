@@ -1,7 +1,7 @@
 import type { Timer } from '../../backends/runtime.js';
 import type { LinkedQueue } from '../collections/linked-queue.js';
-import type { EngineContext } from '../engine-context.js';
 import type { LockWaiter } from '../lease/held-lock.js';
+import type { Services } from '../services.js';
 import type { KnownHolder } from '../waiting/wait-errors.js';
 
 /** A wait longer than this, in milliseconds, is logged. */
@@ -22,7 +22,7 @@ export class LongWaitWarning {
   private warned: WeakSet<LockWaiter> | undefined;
 
   constructor(
-    private readonly context: EngineContext,
+    private readonly services: Services,
     private readonly waiting: LinkedQueue<LockWaiter>,
     private readonly holder: () => Pick<KnownHolder, 'holder' | 'client'>,
   ) {}
@@ -32,8 +32,8 @@ export class LongWaitWarning {
     if (this.timer !== undefined) return;
     const { first, last } = this.waiting;
     if (first === undefined || last === undefined) return;
-    this.timer = this.context.runtime.timer(LONG_WAIT, () => this.check(first, last));
-    this.context.presence.noticed();
+    this.timer = this.services.runtime.timer(LONG_WAIT, () => this.check(first, last));
+    this.services.presence.noticed();
   }
 
   close(): void {
@@ -56,7 +56,7 @@ export class LongWaitWarning {
     }
     const { length } = this.waiting;
     const [waiters, longest] = length > 1 ? [`${length} callers wait`, ', the longest'] : ['A caller has waited', ''];
-    const { events, holders } = this.context;
+    const { events, holders } = this.services;
     const { holder, client } = this.holder();
     const warning = holders.describe(holder, client, (who) =>
       events.logger.warn(

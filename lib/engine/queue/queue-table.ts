@@ -1,12 +1,17 @@
 import type { HeldType } from '../../backends/lock-backend.js';
-import type { FlightQueue } from '../flights/flight-queue.js';
-import type { FairQueue } from './fair-queue.js';
-import type { LockQueue } from './lock-queue.js';
+import type { LinkedQueue } from '../collections/linked-queue.js';
+import type { HeldLock, LockWaiter } from '../lease/held-lock.js';
+import type { WaitingQueue } from '../waiting/outage-limit.js';
 
-/** One lock in one process, of any type that can be asked for. */
-export type LockQueues = LockQueue | FairQueue;
 /** One lock, or single flight, in one process. */
-export type LocalQueue = LockQueues | FlightQueue;
+export interface LocalQueue {
+  readonly type: HeldType;
+  readonly name: string;
+  readonly key: string;
+  readonly holders: readonly HeldLock[];
+  readonly waiting: LinkedQueue<LockWaiter>;
+  readonly line: WaitingQueue & { readonly isEmpty: boolean };
+}
 
 /** How many removals it takes until a map is replaced by a copy. */
 const REMOVALS = 1_024;
@@ -15,35 +20,25 @@ const REMOVALS = 1_024;
 export class QueueTable {
   private readonly reentrant = new QueueMap();
   private readonly readWrite = new QueueMap();
-  private readonly fairLocks = new QueueMap<FairQueue>();
+  private readonly fair = new QueueMap();
   private readonly fenced = new QueueMap();
-  private readonly flights = new QueueMap<FlightQueue>();
+  private readonly flights = new QueueMap();
+  private readonly maps = [this.reentrant, this.readWrite, this.fair, this.fenced, this.flights];
 
   get size(): number {
     return this.maps.reduce((sum, { queues }) => sum + queues.size, 0);
   }
 
-  /** The queue of a lock that is not a single flight. */
-  get(type: HeldType, name: string): LockQueues | undefined {
+  get(type: HeldType, name: string): LocalQueue | undefined {
     return this.mapOf(type).queues.get(name);
   }
 
-  fair(name: string): FairQueue | undefined {
-    return this.fairLocks.queues.get(name);
-  }
-
-  flight(name: string): FlightQueue | undefined {
-    return this.flights.queues.get(name);
-  }
-
   add(queue: LocalQueue): void {
-    if (queue.type === 'flight') this.flights.queues.set(queue.name, queue as FlightQueue);
-    else this.mapOf(queue.type).queues.set(queue.name, queue as LockQueues);
+    this.mapOf(queue.type).queues.set(queue.name, queue);
   }
 
   remove(queue: LocalQueue): void {
-    if (queue.type === 'flight') this.flights.remove(queue as FlightQueue);
-    else this.mapOf(queue.type).remove(queue as LockQueues);
+    this.mapOf(queue.type).remove(queue);
   }
 
   /** The queues of all types under this name. */
@@ -66,12 +61,9 @@ export class QueueTable {
 
   private mapOf(type: HeldType): QueueMap {
     if (type === 'reentrant') return this.reentrant;
-    if (type === 'fair') return this.fairLocks as QueueMap;
-    return type === 'fenced' ? this.fenced : this.readWrite;
-  }
-
-  private get maps(): readonly QueueMap<LocalQueue>[] {
-    return [this.reentrant, this.readWrite, this.fairLocks, this.fenced, this.flights] as QueueMap<LocalQueue>[];
+    if (type === 'fair') return this.fair;
+    if (type === 'fenced') return this.fenced;
+    return type === 'flight' ? this.flights : this.readWrite;
   }
 }
 
@@ -79,12 +71,12 @@ export class QueueTable {
  * Replaced by a copy now and then, because V8's Map keeps its former tables: see
  * docs/decisions/classes-on-the-hot-path.md.
  */
-class QueueMap<Queue extends LocalQueue = LockQueues> {
-  queues = new Map<string, Queue>();
+class QueueMap {
+  queues = new Map<string, LocalQueue>();
   private removals = 0;
 
   /** Does nothing if another queue of the same lock has replaced this one. */
-  remove(queue: Queue): void {
+  remove(queue: LocalQueue): void {
     if (this.queues.get(queue.name) !== queue) return;
     this.queues.delete(queue.name);
     if (++this.removals < REMOVALS) return;

@@ -1,7 +1,7 @@
 import type { HeldType, OwnerRef } from '../../backends/lock-backend.js';
 import type { Timer } from '../../backends/runtime.js';
-import type { EngineContext } from '../engine-context.js';
 import type { LockWaiter } from '../lease/held-lock.js';
+import type { Services } from '../services.js';
 
 /**
  * Whether a waiter is registered in the backend while it waits: in the queue of a fair lock, or as a waiting writer.
@@ -11,8 +11,8 @@ export function isRegistered({ terms, triesOnce }: LockWaiter): boolean {
 }
 
 /** Removes a waiter from the backend. If there is no answer, this is repeated in the background. */
-export function unregister(context: EngineContext, waiter: OwnerRef): void {
-  const { backend, backgroundReleases, waiterTimeout, work } = context;
+export function unregister(services: Services, waiter: OwnerRef): void {
+  const { backend, backgroundReleases, waiterTimeout, work } = services;
   work.removalStarted();
   backend
     .removeWaiter(waiter)
@@ -32,7 +32,7 @@ export class WaiterHeartbeat {
    * @param dropped called for a waiter that the backend had considered dead
    */
   constructor(
-    private readonly context: EngineContext,
+    private readonly services: Services,
     private readonly key: string,
     private readonly type: HeldType,
     private readonly waiters: () => readonly LockWaiter[],
@@ -40,7 +40,7 @@ export class WaiterHeartbeat {
   ) {}
 
   start(): void {
-    this.timer ??= this.context.runtime.timer(this.context.waiterTimeout / 3, () => void this.refresh());
+    this.timer ??= this.services.runtime.timer(this.services.waiterTimeout / 3, () => void this.refresh());
   }
 
   stop(): void {
@@ -54,7 +54,7 @@ export class WaiterHeartbeat {
     if (waiters.length === 0) return;
     this.start();
     const { key, type } = this;
-    const { backend, waiterTimeout } = this.context;
+    const { backend, waiterTimeout } = this.services;
     const owners = waiters.map(({ owner }) => ({ key, type, owner }));
     try {
       const known = await backend.refreshWaiters(owners, waiterTimeout);

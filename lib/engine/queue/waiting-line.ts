@@ -1,9 +1,9 @@
 import type { BackendError, Busy } from '../../backends/lock-backend.js';
 import { LinkedQueue } from '../collections/linked-queue.js';
-import type { EngineContext } from '../engine-context.js';
 import type { LockBusyError, LockUnavailableError } from '../errors.js';
 import type { HeldLock, LockWaiter } from '../lease/held-lock.js';
 import type { Moment } from '../lease/lease-clock.js';
+import type { Services } from '../services.js';
 import { SILENCE, type WaitingQueue } from '../waiting/outage-limit.js';
 import type { RestingCallers } from '../waiting/ping-while-waiting.js';
 import { busyError, type KnownHolder, permanentError, unavailableError } from '../waiting/wait-errors.js';
@@ -38,7 +38,7 @@ export class WaitingLine<Queued extends LockWaiter = LockWaiter> implements Wait
   private longWaits: LongWaitWarning | undefined = undefined;
 
   constructor(
-    private readonly context: EngineContext,
+    private readonly services: Services,
     private readonly queue: QueueOfLine<Queued>,
   ) {}
 
@@ -89,13 +89,13 @@ export class WaitingLine<Queued extends LockWaiter = LockWaiter> implements Wait
   failed(waiter: Queued, error: BackendError): void {
     this.failure = error;
     if (waiter.settled || error.kind === 'unavailable') return;
-    this.dismiss(waiter, permanentError(waiter, this.context.backend, error));
+    this.dismiss(waiter, permanentError(waiter, this.services.backend, error));
   }
 
   /** Reports the last failure for the first waiter, which continues to wait. */
   reportFailure(): void {
     const { first } = this.waiters;
-    if (first !== undefined) this.context.outages.attemptFailed(() => this.unavailable(first));
+    if (first !== undefined) this.services.outages.attemptFailed(() => this.unavailable(first));
   }
 
   /**
@@ -121,15 +121,15 @@ export class WaitingLine<Queued extends LockWaiter = LockWaiter> implements Wait
 
   /** Called when the callers wait until the lock's state changes. */
   rest(): void {
-    this.longWaits ??= new LongWaitWarning(this.context, this.waiters, () => this.knownHolder);
+    this.longWaits ??= new LongWaitWarning(this.services, this.waiters, () => this.knownHolder);
     this.longWaits.watch();
-    this.context.pings.rest(this);
+    this.services.pings.rest(this);
   }
 
   /** Called when nobody waits any more. */
   close(): void {
     this.longWaits?.close();
-    if (this.resting) this.context.pings.unrest(this);
+    if (this.resting) this.services.pings.unrest(this);
   }
 
   /**
@@ -141,7 +141,7 @@ export class WaitingLine<Queued extends LockWaiter = LockWaiter> implements Wait
     this.failure = undefined;
     this.busyReply = reply;
     this.busyAt = at;
-    if (isNeeded && reply.holder !== undefined) this.context.holders.expect(reply.holder);
+    if (isNeeded && reply.holder !== undefined) this.services.holders.expect(reply.holder);
   }
 
   /**
@@ -151,7 +151,7 @@ export class WaitingLine<Queued extends LockWaiter = LockWaiter> implements Wait
    * @param answered called when the release is answered
    */
   asksBehindRelease(waiter: Queued, { holder }: Busy, answered: () => void): boolean {
-    if (waiter.askedAgain || !this.context.unsettledReleases.onAnswer(holder, answered)) return false;
+    if (waiter.askedAgain || !this.services.unsettledReleases.onAnswer(holder, answered)) return false;
     waiter.askedAgain = true;
     return true;
   }
@@ -168,14 +168,14 @@ export class WaitingLine<Queued extends LockWaiter = LockWaiter> implements Wait
 
   /** Whether a caller was not served because of an outage, and not because of a busy lock. */
   isUnavailableTo(caller: Caller<never>): boolean {
-    if (this.failure !== undefined || this.context.outages.isSilent(caller, this.keys, this.queue.isAsking))
+    if (this.failure !== undefined || this.services.outages.isSilent(caller, this.keys, this.queue.isAsking))
       return true;
     return this.queue.isUndecided === true && this.busyReply === undefined && caller.terms.waitTime >= SILENCE;
   }
 
   busy(waiter: Queued): LockBusyError {
     const error = busyError(waiter, this.knownHolder);
-    const { events } = this.context;
+    const { events } = this.services;
     if (!events.hasListener('busy')) return error;
     const { remainingTime, holder, holderClient } = error;
     const { type, group, method } = waiter.terms;
@@ -184,13 +184,13 @@ export class WaitingLine<Queued extends LockWaiter = LockWaiter> implements Wait
   }
 
   unavailable(waiter: Queued): LockUnavailableError {
-    const { backend, outages } = this.context;
+    const { backend, outages } = this.services;
     return unavailableError(waiter, backend, this.failure ?? outages.failure(this.keys));
   }
 
   /** The known holder of the lock: from this process, or from the backend's last answer. */
   private get knownHolder(): KnownHolder {
-    const { clock, holders } = this.context;
+    const { clock, holders } = this.services;
     const [held] = this.queue.holders;
     if (held !== undefined) {
       const remaining = timeLeft(held.validFor, clock.age(held.confirmed));

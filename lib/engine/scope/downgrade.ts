@@ -2,11 +2,11 @@ import { BackOff } from '../../backends/back-off.js';
 import type { AcquireReply, BackendError } from '../../backends/lock-backend.js';
 import type { Timer } from '../../backends/runtime.js';
 import { Attempt } from '../attempt.js';
-import type { EngineContext } from '../engine-context.js';
 import type { LockLostError } from '../errors.js';
-import type { UnusedOwner } from '../lease/background-releases.js';
 import { confirmLease } from '../lease/confirm-lease.js';
 import type { GivenBack, HeldLock, LockKeeper, ReadDowngrade } from '../lease/held-lock.js';
+import type { UnusedOwner } from '../lease/unused-owner.js';
+import type { LockTable } from '../lock-table.js';
 import { lockLostError } from '../loss-reasons.js';
 import type { LockQueue } from '../queue/lock-queue.js';
 import { permanentError, unavailableError } from '../waiting/wait-errors.js';
@@ -41,14 +41,16 @@ export class Downgrade implements LockKeeper, ReadDowngrade {
    */
   private unanswered: Pick<UnusedOwner, 'validUntil'> | undefined;
   private failure: BackendError | undefined;
+  private readonly services: LockTable['services'];
   private readonly backOff: BackOff;
   private timer: Timer | undefined;
 
   constructor(
-    private readonly context: EngineContext,
+    private readonly table: LockTable,
     private readonly write: HeldLock,
   ) {
-    this.backOff = new BackOff(context.runtime);
+    this.services = table.services;
+    this.backOff = new BackOff(this.services.runtime);
   }
 
   get name(): string {
@@ -61,10 +63,10 @@ export class Downgrade implements LockKeeper, ReadDowngrade {
 
   enqueue(waiter: Reader): void {
     const { read } = this;
-    const state = read && this.context.watchdog.judge(read);
+    const state = read && this.services.watchdog.judge(read);
     if (read !== undefined && state === 'held') return waiter.grant(read);
     if (read !== undefined && state === 'unsure') return this.confirm(read, waiter);
-    const { outages } = this.context;
+    const { outages } = this.services;
     const refusal = outages.arrived(waiter, [this.key]);
     if (refusal !== undefined) return waiter.refuse(refusal);
     this.waiting.add(waiter);
@@ -79,7 +81,7 @@ export class Downgrade implements LockKeeper, ReadDowngrade {
   /** Handles the end of the write lock. An acquisition that is under way is given back when it is answered. */
   abandon(): void {
     this.over = true;
-    const { events } = this.context;
+    const { events } = this.services;
     if (this.read !== undefined && this.read.shares.length === 0) events.unawaited(this.giveBack(this.read));
     if (this.pending !== undefined) return;
     if (this.read === undefined) this.undoUnanswered();
@@ -115,13 +117,13 @@ export class Downgrade implements LockKeeper, ReadDowngrade {
   private undoUnanswered(): void {
     if (this.unanswered === undefined) return;
     const { key, owner, leaseTime } = this.write;
-    this.context.backgroundReleases.release({ key, type: 'read', owner, leaseTime, ...this.unanswered });
+    this.services.backgroundReleases.release({ key, type: 'read', owner, leaseTime, ...this.unanswered });
     this.unanswered = undefined;
   }
 
   /** Confirms the read lock. If it turns out to be lost, the reader acquires it again. */
   private confirm(read: HeldLock, waiter: Reader): void {
-    confirmLease(this.context, read, waiter.terms).then(
+    confirmLease(this.services, read, waiter.terms).then(
       () => this.enqueue(waiter),
       (error) => waiter.refuse(error),
     );
@@ -130,10 +132,10 @@ export class Downgrade implements LockKeeper, ReadDowngrade {
   private attempt(): void {
     const [first] = this.waiting;
     if (first === undefined || this.pending !== undefined) return;
-    const { context, key, write } = this;
-    const attempt = new Attempt(context, key, write.owner, first.terms);
+    const { services, key, write } = this;
+    const attempt = new Attempt(services, key, write.owner, first.terms);
     this.pending = attempt;
-    context.backend.acquire(attempt).then(
+    services.backend.acquire(attempt).then(
       (reply) => this.answered(first, attempt, reply),
       (error) => {
         attempt.failed(error);
@@ -156,10 +158,10 @@ export class Downgrade implements LockKeeper, ReadDowngrade {
       this.undoUnanswered();
       return this.dismiss();
     }
-    this.queue = this.context.queueOf('read', this.name, this.key) as LockQueue;
+    this.queue = this.table.queueOf('read', this.name, this.key) as LockQueue;
     const read = this.queue.adopt(attempt, first.terms, reply.token, this);
     this.read = read;
-    if (this.waiting.size === 0) this.context.events.unawaited(this.giveBack(read));
+    if (this.waiting.size === 0) this.services.events.unawaited(this.giveBack(read));
     for (const waiter of this.takeAll()) waiter.grant(read);
   }
 
@@ -179,7 +181,7 @@ export class Downgrade implements LockKeeper, ReadDowngrade {
     this.failure = error;
     this.keepDoubt(attempt);
     if (this.over) return this.abandon();
-    const { backend, outages, runtime } = this.context;
+    const { backend, outages, runtime } = this.services;
     if (error.kind !== 'unavailable') return this.refuseAll((waiter) => permanentError(waiter, backend, error));
     for (const waiter of this.waiting) {
       const isOver = outages.isOver(this.key, waiter.calledAt, waiter.terms.outageTimeout);
@@ -214,10 +216,10 @@ export class Downgrade implements LockKeeper, ReadDowngrade {
   }
 
   private unavailable(waiter: Reader): Error {
-    return unavailableError(waiter, this.context.backend, this.failure);
+    return unavailableError(waiter, this.services.backend, this.failure);
   }
 
   private lossOf({ name }: Reader): LockLostError {
-    return this.write.lost ?? lockLostError(name, this.context.watchdog.explain(this.write, 'gone-at-downgrade'));
+    return this.write.lost ?? lockLostError(name, this.services.watchdog.explain(this.write, 'gone-at-downgrade'));
   }
 }

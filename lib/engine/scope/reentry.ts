@@ -1,10 +1,11 @@
 import { type HeldType, isReadWrite } from '../../backends/lock-backend.js';
 import { listOf } from '../collections/list-of.js';
-import type { EngineContext } from '../engine-context.js';
 import { LockBusyError, LockConfigurationError, LockUpgradeError } from '../errors.js';
 import { confirmLease } from '../lease/confirm-lease.js';
 import type { HeldLock, LockWaiter } from '../lease/held-lock.js';
 import type { LockLease } from '../lease/lock-lease.js';
+import type { LockTable } from '../lock-table.js';
+import type { Services } from '../services.js';
 import type { Milliseconds } from '../terms/duration.js';
 import type { AcquisitionTerms } from '../terms/lock-options.js';
 import { Waiter } from '../waiting/waiter.js';
@@ -28,15 +29,15 @@ export interface Reentry {
  * declared lost and does not count. A caller that wants to write becomes a child of the innermost share of that lock,
  * too, but shares the write lock of an outer scope if there is one. With `reentry: false`, the caller holds nothing.
  */
-export function findReentry(context: EngineContext, key: string, terms: AcquisitionTerms): Reentry | undefined {
+export function findReentry(services: Services, key: string, terms: AcquisitionTerms): Reentry | undefined {
   if (!terms.reentry) return undefined;
   let innermost: LockScope | undefined;
   let found: Omit<Reentry, 'scope'> | undefined;
   for (let scope = currentScope(); scope !== undefined; scope = liveFrom(scope.parent)) {
     const { lease } = scope;
-    if (lease.service !== context) continue;
+    if (lease.service !== services) continue;
     const held = lease.locks.find((lock) => lock.key === key && lock.lost === undefined);
-    if (held === undefined || context.watchdog.judge(held) === 'lost') continue;
+    if (held === undefined || services.watchdog.judge(held) === 'lost') continue;
     // If lease.run() of an outer lease is called inside an inner scope, the inner lease's share is found later.
     if (innermost === undefined || lease.gates.isBelow(innermost.lease.gates, key)) innermost = scope;
     const mayWrite = found?.held.type === 'read' && held.type !== 'read';
@@ -46,7 +47,7 @@ export function findReentry(context: EngineContext, key: string, terms: Acquisit
 }
 
 /** Whether a lock found before a wait can still be shared. A lease that has ended by the clock is declared lost. */
-export function isStillShared({ watchdog }: EngineContext, { scope, holder, held }: Reentry): boolean {
+export function isStillShared({ watchdog }: Services, { scope, holder, held }: Reentry): boolean {
   return scope.live && holder.live && watchdog.judge(held) !== 'lost';
 }
 
@@ -112,28 +113,29 @@ type AcquireAgain = (terms: AcquisitionTerms) => Promise<LockLease>;
  * @throws LockUpgradeError when a reader asks for the write lock
  */
 export function reenter(
-  context: EngineContext,
+  table: LockTable,
   reentry: Reentry,
   name: string,
   terms: AcquisitionTerms,
   acquireAgain: AcquireAgain,
 ): Promise<LockLease> {
   noteCall();
+  const { services } = table;
   const { scope, held } = reentry;
   const mode = shareMode(held, terms.type);
   const gate = scope.lease.gates.gate(held.key);
-  const child = new Child(context, reentry, gate, name, acquireAgain);
+  const child = new Child(table, reentry, gate, name, acquireAgain);
   if (gate.open(mode)) {
     gate.enter(mode);
     return child.enter(terms);
   }
-  const siblingError = () => busySiblingError(context, held, terms);
+  const siblingError = () => busySiblingError(services, held, terms);
   if (terms.waitTime === 0) return Promise.reject(siblingError());
   return new Promise((resolve, reject) => {
     const granted = () => resolve(child.enter(withWaitTime(terms, waiter.remainingWait)));
-    const waiter: LockWaiter = new Waiter(name, () => held.owner, terms, context.runtime, granted, reject);
+    const waiter: LockWaiter = new Waiter(name, () => held.owner, terms, services.runtime, granted, reject);
     gate.wait(waiter, mode, () => waiter.grant(held), siblingError);
-    context.deadlocks.add(waiter, gate);
+    services.deadlocks.add(waiter, gate);
   });
 }
 
@@ -144,7 +146,7 @@ class Child {
   private inside = true;
 
   constructor(
-    private readonly context: EngineContext,
+    private readonly table: LockTable,
     private readonly reentry: Reentry,
     private readonly gate: ShareGate,
     private readonly name: string,
@@ -164,16 +166,17 @@ class Child {
   }
 
   private async take(terms: AcquisitionTerms): Promise<LockLease> {
-    const { context, reentry, gate } = this;
+    const { table, reentry, gate } = this;
+    const { services } = table;
     const { held } = reentry;
-    if (isStillShared(context, reentry) && context.watchdog.judge(held) === 'unsure') {
-      const since = context.runtime.monotonic();
-      await confirmLease(context, held, terms);
-      terms = withWaitTime(terms, terms.waitTime - (context.runtime.monotonic() - since));
+    if (isStillShared(services, reentry) && services.watchdog.judge(held) === 'unsure') {
+      const since = services.runtime.monotonic();
+      await confirmLease(services, held, terms);
+      terms = withWaitTime(terms, terms.waitTime - (services.runtime.monotonic() - since));
     }
-    if (!isStillShared(context, reentry)) return this.acquireAgain(terms);
+    if (!isStillShared(services, reentry)) return this.acquireAgain(terms);
     if (held.type === 'write' && terms.type === 'read') return this.downgrade(terms);
-    return context.createLease(listOf(held), terms, listOf(gate, ...closeGatesAbove(reentry, terms.type)));
+    return table.createLease(listOf(held), terms, listOf(gate, ...closeGatesAbove(reentry, terms.type)));
   }
 
   /** Acquires the lock without the parent, because its scope has ended or the lock was lost. */
@@ -184,17 +187,18 @@ class Child {
   }
 
   private downgrade(terms: AcquisitionTerms): Promise<LockLease> {
-    const { context, gate, name } = this;
+    const { table, gate, name } = this;
+    const { services } = table;
     const { held } = this.reentry;
-    context.admit('acquire()', name);
+    services.admission.admit('acquire()', name);
     return new Promise((resolve, reject) => {
       const granted = (read: HeldLock | undefined) => {
-        if (read !== undefined) resolve(context.createLease(listOf(read), terms, listOf(gate)));
+        if (read !== undefined) resolve(table.createLease(listOf(read), terms, listOf(gate)));
         else resolve(this.acquireAgain(withWaitTime(terms, waiter.remainingWait)));
       };
-      const { runtime } = context;
+      const { runtime } = services;
       const waiter = new Waiter<HeldLock | undefined>(name, () => held.owner, terms, runtime, granted, reject);
-      held.downgrade ??= new Downgrade(context, held);
+      held.downgrade ??= new Downgrade(table, held);
       held.downgrade.enqueue(waiter);
     });
   }
@@ -209,8 +213,8 @@ function withWaitTime(terms: AcquisitionTerms, waitTime: number): AcquisitionTer
   return { ...terms, waitTime: Math.max(0, waitTime) as Milliseconds };
 }
 
-function busySiblingError(context: EngineContext, held: HeldLock, { waitTime }: AcquisitionTerms): LockBusyError {
-  const remaining = Math.max(0, Math.round(held.validFor - context.clock.age(held.confirmed)));
+function busySiblingError(services: Services, held: HeldLock, { waitTime }: AcquisitionTerms): LockBusyError {
+  const remaining = Math.max(0, Math.round(held.validFor - services.clock.age(held.confirmed)));
   const waited = waitTime > 0 ? `, for over ${waitTime} ms` : '';
   return new LockBusyError(
     `The lock '${held.name}' is busy: another branch of the code that holds it is using it${waited}`,
@@ -218,6 +222,6 @@ function busySiblingError(context: EngineContext, held: HeldLock, { waitTime }: 
     remaining,
     held.owner,
     false,
-    context.holders.own(held),
+    services.holders.own(held),
   );
 }

@@ -1,6 +1,6 @@
-import type { EngineContext } from '../engine-context.js';
 import type { Lease } from '../lease/lease.js';
 import type { LockLease } from '../lease/lock-lease.js';
+import type { Services } from '../services.js';
 import { runInHold } from '../trace/trace-hold.js';
 import { LockScope, scopeAround } from './lock-scope.js';
 
@@ -12,12 +12,12 @@ import { LockScope, scopeAround } from './lock-scope.js';
  * @param holdAtLeast how many milliseconds from now to keep the lock, even if the body ends earlier
  */
 export async function holdWhile<T>(
-  context: EngineContext,
+  services: Services,
   lease: LockLease,
   body: (lease: Lease) => T | Promise<T>,
   holdAtLeast = 0,
 ): Promise<T> {
-  const { runtime, work } = context;
+  const { runtime, work } = services;
   const scope = new LockScope(lease, scopeAround(lease));
   const keepUntil = holdAtLeast > 0 ? runtime.monotonic() + holdAtLeast : 0;
   let result: T;
@@ -26,20 +26,20 @@ export async function holdWhile<T>(
     result = await runInHold(lease, scope, body);
   } catch (error) {
     scope.end();
-    await finish(context, lease, keepUntil)?.catch(() => {});
+    await finish(services, lease, keepUntil)?.catch(() => {});
     throw error;
   }
   scope.end();
-  const released = finish(context, lease, keepUntil);
+  const released = finish(services, lease, keepUntil);
   if (released !== undefined) await released;
   return result;
 }
 
-function finish(context: EngineContext, lease: LockLease, keepUntil: number): Promise<void> | undefined {
-  const { runtime, work } = context;
+function finish(services: Services, lease: LockLease, keepUntil: number): Promise<void> | undefined {
+  const { runtime, work } = services;
   const { release } = lease.terms;
   work.bodyEnded();
-  if (lease.outlivesHolder) warnOfLeak(context, lease);
+  if (lease.outlivesHolder) warnOfLeak(services, lease);
   // The body has released the lease itself, so shutdown may still be waiting for the body.
   if (lease.released) work.changed();
   const rest = keepUntil > 0 ? keepUntil - runtime.monotonic() : 0;
@@ -47,7 +47,7 @@ function finish(context: EngineContext, lease: LockLease, keepUntil: number): Pr
 }
 
 /** A body that was started inside a lock, and not awaited there, has run beside the body that holds the lock. */
-function warnOfLeak({ events }: EngineContext, { name, terms: { method, group } }: LockLease): void {
+function warnOfLeak({ events }: Services, { name, terms: { method, group } }: LockLease): void {
   const what = method || `A body of withLock${group && ` with the group '${group}'`}`;
   events.warnOnce(
     what,

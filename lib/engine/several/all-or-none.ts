@@ -7,28 +7,7 @@ import type { Milliseconds } from '../terms/duration.js';
 import { InterruptibleSleep } from '../waiting/interruptible-sleep.js';
 import { ofClient } from '../waiting/wait-errors.js';
 import { abortedError, Caller, type WaitTerms } from '../waiting/waiter.js';
-import { HoldAndWait } from './hold-and-wait.js';
-
-/** A lock that a caller wants together with others. */
-export interface Wanted {
-  readonly name: string;
-  /** All processes acquire locks in the order of this key. */
-  readonly sortKey: string;
-  readonly taken: boolean;
-  /** Whether the lock was acquired but is no longer held. */
-  readonly stale: boolean;
-  /** Whether the lease is fixed, and part of its time passed while the caller waited for other locks. */
-  readonly aged: boolean;
-  /** Waits for this lock alone, and takes it. */
-  wait(waitTime: Milliseconds, caller: Caller<never>, departed: () => Error): Promise<void>;
-  /** Ends a {@link wait}, which rejects. */
-  stopWaiting(error: Error): void;
-  /** Gives a fixed lease its whole time again, unless the lock is shared with an outer scope. */
-  restartLease(): Promise<void>;
-  giveBack(): Promise<void>;
-  /** Describes the holder for errors. */
-  describe(holder: string | undefined): { readonly client?: HolderClient | undefined; readonly who: string };
-}
+import { HoldAndWait, type Wanted } from './hold-and-wait.js';
 
 /** A busy lock, and the known details of its holder. */
 export interface BusyLock {

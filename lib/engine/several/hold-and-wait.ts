@@ -1,5 +1,28 @@
 import type { Runtime, Timer } from '../../backends/runtime.js';
-import type { Wanted } from './all-or-none.js';
+import type { HolderClient } from '../clients/describe-holder.js';
+import type { Milliseconds } from '../terms/duration.js';
+import type { Caller } from '../waiting/waiter.js';
+
+/** A lock that a caller wants together with others. */
+export interface Wanted {
+  readonly name: string;
+  /** All processes acquire locks in the order of this key. */
+  readonly sortKey: string;
+  readonly taken: boolean;
+  /** Whether the lock was acquired but is no longer held. */
+  readonly stale: boolean;
+  /** Whether the lease is fixed, and part of its time passed while the caller waited for other locks. */
+  readonly aged: boolean;
+  /** Waits for this lock alone, and takes it. */
+  wait(waitTime: Milliseconds, caller: Caller<never>, departed: () => Error): Promise<void>;
+  /** Ends a {@link wait}, which rejects. */
+  stopWaiting(error: Error): void;
+  /** Gives a fixed lease its whole time again, unless the lock is shared with an outer scope. */
+  restartLease(): Promise<void>;
+  giveBack(): Promise<void>;
+  /** Describes the holder for errors. */
+  describe(holder: string | undefined): { readonly client?: HolderClient | undefined; readonly who: string };
+}
 
 /** A caller counts as passed over when it has failed this many times … */
 const FAILED_ATTEMPTS = 5;

@@ -1,9 +1,9 @@
 import { BackendError, type Busy, noAnswer, withReason } from '../../backends/lock-backend.js';
 import { Attempt } from '../attempt.js';
-import type { EngineContext } from '../engine-context.js';
 import type { HeldLock } from '../lease/held-lock.js';
 import { announceAcquired, startTime } from '../lease/lease-events.js';
 import type { LockLease } from '../lease/lock-lease.js';
+import type { LockTable } from '../lock-table.js';
 import type { AcquisitionTerms } from '../terms/lock-options.js';
 import { isTraced, traceAcquisition } from '../trace/trace-acquisition.js';
 import type { WaitingQueue } from '../waiting/outage-limit.js';
@@ -13,14 +13,14 @@ import { WantedLock } from './wanted-lock.js';
 
 /** Acquires several locks of one service: all of them, or none. */
 export async function acquireSeveral(
-  context: EngineContext,
+  table: LockTable,
   names: readonly string[],
   terms: AcquisitionTerms,
   what: string,
 ): Promise<LockLease> {
-  const locks = new LocksOfOneService(context, names, terms, what);
+  const locks = new LocksOfOneService(table, names, terms, what);
   const fixed = terms.fixed ? terms.leaseTime : undefined;
-  const [lease] = await acquireAllOrNone([locks], names.join(', '), terms, fixed, context.runtime);
+  const [lease] = await acquireAllOrNone([locks], names.join(', '), terms, fixed, table.services.runtime);
   return lease;
 }
 
@@ -33,6 +33,7 @@ export class LocksOfOneService implements WantedGroup<LockLease>, WaitingQueue {
   readonly keys: readonly string[];
   /** The caller runs in a lock scope of this service, and may continue to wait during shutdown. */
   readonly scoped: boolean;
+  private readonly services: LockTable['services'];
   private readonly started: number | undefined;
   private caller: Caller<never> | undefined;
 
@@ -41,27 +42,29 @@ export class LocksOfOneService implements WantedGroup<LockLease>, WaitingQueue {
    * @throws LockKeyError, LockUpgradeError, LockConfigurationError; LockAbortedError once shutdown has begun
    */
   constructor(
-    private readonly context: EngineContext,
+    private readonly table: LockTable,
     private readonly names: readonly string[],
     private readonly terms: AcquisitionTerms,
     what: string,
   ) {
-    const wanted = names.map((name) => new WantedLock(context, name, terms, what));
-    this.scoped = context.admit(what, names.join(', '));
+    const wanted = names.map((name) => new WantedLock(table, name, terms, what));
+    const { services } = table;
+    this.services = services;
+    this.scoped = services.admission.admit(what, names.join(', '));
     for (const one of wanted) one.scoped = this.scoped;
     this.all = wanted;
     this.keys = wanted.map(({ key }) => key);
-    this.started = startTime(context);
+    this.started = startTime(services);
   }
 
   /** Runs the acquisition that includes these locks, and publishes its outcome. */
   traced(acquire: () => Promise<LockLease>): Promise<LockLease> {
-    const { context, names, terms } = this;
-    return isTraced(context) ? traceAcquisition(context, names, terms, acquire) : acquire();
+    const { services, names, terms } = this;
+    return isTraced(services) ? traceAcquisition(services, names, terms, acquire) : acquire();
   }
 
   arrived(caller: Caller<never>): Error | undefined {
-    const { outages, work } = this.context;
+    const { outages, work } = this.services;
     this.caller = caller;
     const refusal = outages.arrived(caller, this.keys);
     if (refusal === undefined) work.several.add(this);
@@ -69,7 +72,7 @@ export class LocksOfOneService implements WantedGroup<LockLease>, WaitingQueue {
   }
 
   left(): void {
-    const { outages, work } = this.context;
+    const { outages, work } = this.services;
     work.severalEnded(this);
     outages.left();
   }
@@ -108,7 +111,7 @@ export class LocksOfOneService implements WantedGroup<LockLease>, WaitingQueue {
 
   /** Asks again after the release if the busy lock belongs to an owner of this process that is being released. */
   private async behindRelease(busy: BusyLock, attempts: number): Promise<BusyLock | undefined> {
-    const answer = attempts > 1 ? this.context.unsettledReleases.nextAnswer(busy.holder) : undefined;
+    const answer = attempts > 1 ? this.services.unsettledReleases.nextAnswer(busy.holder) : undefined;
     if (answer === undefined) return busy;
     await answer;
     return this.caller?.settled ? busy : this.takeMissing(attempts - 1);
@@ -116,28 +119,28 @@ export class LocksOfOneService implements WantedGroup<LockLease>, WaitingQueue {
 
   outage(caller: Caller<never>): BackendError | undefined {
     if (!this.all.some((wanted) => wanted.isUnavailableTo(caller))) return undefined;
-    const { backend, outages } = this.context;
+    const { backend, outages } = this.services;
     const failure = outages.failure(this.keys);
     return failure === undefined ? noAnswer(backend, caller.terms.waitTime) : withReason(backend, failure);
   }
 
   explained(failure: BackendError): BackendError {
-    return withReason(this.context.backend, failure);
+    return withReason(this.services.backend, failure);
   }
 
   failedOnce(error: () => Error): void {
-    this.context.outages.attemptFailed(error);
+    this.services.outages.attemptFailed(error);
   }
 
   createLease(): LockLease {
-    const { context, all, terms, started } = this;
+    const { services, table, all, terms, started } = this;
     const locks = all.map(({ held }) => held as HeldLock);
-    const lease = context.createLease(
+    const lease = table.createLease(
       locks,
       terms,
       all.flatMap(({ entered }) => entered),
     );
-    announceAcquired(context, lease, started);
+    announceAcquired(services, lease, started);
     return lease;
   }
 
@@ -145,12 +148,12 @@ export class LocksOfOneService implements WantedGroup<LockLease>, WaitingQueue {
     const isTogether =
       locks.length > 1 &&
       this.terms.type !== 'fair' &&
-      this.context.backend.canAcquireTogether(locks.map(({ key }) => key));
+      this.services.backend.canAcquireTogether(locks.map(({ key }) => key));
     return isTogether ? this.takeTogether(locks) : this.takeOneByOne(locks);
   }
 
   private async takeOneByOne(locks: readonly WantedLock[]): Promise<BusyLock | undefined> {
-    const { backend } = this.context;
+    const { backend } = this.services;
     for (const wanted of locks) {
       const attempt = this.attemptAt(wanted);
       const reply = await backend.acquire(attempt).catch((error) => giveUp([attempt], error));
@@ -164,7 +167,7 @@ export class LocksOfOneService implements WantedGroup<LockLease>, WaitingQueue {
   /** Takes all these locks by one command. */
   private async takeTogether(locks: readonly WantedLock[]): Promise<BusyLock | undefined> {
     const attempts = locks.map((wanted) => this.attemptAt(wanted));
-    const reply = await this.context.backend.acquireAll(attempts).catch((error) => giveUp(attempts, error));
+    const reply = await this.services.backend.acquireAll(attempts).catch((error) => giveUp(attempts, error));
     for (const attempt of attempts) attempt.answered(reply);
     const failures = attempts.flatMap((attempt, i) => {
       try {
@@ -179,7 +182,7 @@ export class LocksOfOneService implements WantedGroup<LockLease>, WaitingQueue {
   }
 
   private attemptAt({ key }: WantedLock): Attempt {
-    return new Attempt(this.context, key, this.context.newOwner(), this.terms);
+    return new Attempt(this.services, key, this.services.newOwner(), this.terms);
   }
 }
 

@@ -1,15 +1,15 @@
 import type { Attempt } from '../attempt.js';
 import type { HolderClient } from '../clients/describe-holder.js';
-import type { EngineContext } from '../engine-context.js';
 import type { HeldLock, LockWaiter } from '../lease/held-lock.js';
-import type { LockQueues } from '../queue/queue-table.js';
+import type { LockQueues, LockTable } from '../lock-table.js';
 import type { WaitingLine } from '../queue/waiting-line.js';
 import { closeGatesAbove, findReentry, isStillShared, type Reentry, shareMode } from '../scope/reentry.js';
 import type { EnteredGate, ShareGate } from '../scope/share-gate.js';
 import type { Milliseconds } from '../terms/duration.js';
 import type { AcquisitionTerms } from '../terms/lock-options.js';
 import { type Caller, Waiter } from '../waiting/waiter.js';
-import { holderInWords, type Wanted } from './all-or-none.js';
+import { holderInWords } from './all-or-none.js';
+import type { Wanted } from './hold-and-wait.js';
 
 /**
  * One of several locks that a caller wants. It is acquired through its queue, or shared with the scope that already
@@ -25,16 +25,18 @@ export class WantedLock implements Wanted {
   private gate: ShareGate | undefined;
   /** Gates that are closed to other readers while {@link gate} is entered. */
   private above: readonly EnteredGate[] = [];
+  private readonly services: LockTable['services'];
   private reentry: Reentry | undefined;
   private waiter: LockWaiter | undefined;
 
   constructor(
-    private readonly context: EngineContext,
+    private readonly table: LockTable,
     readonly name: string,
     private readonly terms: AcquisitionTerms,
     what: string,
   ) {
-    this.key = context.keyOf(name, what);
+    this.services = table.services;
+    this.key = this.services.keyOf(name, what);
     this.refreshReentry();
   }
 
@@ -44,7 +46,7 @@ export class WantedLock implements Wanted {
   }
 
   get sortKey(): string {
-    return `${this.name}\0${this.terms.type}\0${this.context.backend.description}`;
+    return `${this.name}\0${this.terms.type}\0${this.services.backend.description}`;
   }
 
   get taken(): boolean {
@@ -58,14 +60,14 @@ export class WantedLock implements Wanted {
   /** The lock was lost, its lease has ended, or the scope that shared it has ended. */
   get stale(): boolean {
     const { held, reentry } = this;
-    if (held === undefined || this.context.watchdog.judge(held) !== 'held') return true;
-    return reentry !== undefined && !isStillShared(this.context, reentry);
+    if (held === undefined || this.services.watchdog.judge(held) !== 'held') return true;
+    return reentry !== undefined && !isStillShared(this.services, reentry);
   }
 
   get aged(): boolean {
-    const { held, reentry, context } = this;
+    const { held, reentry, services } = this;
     if (held === undefined || reentry !== undefined || !held.fixed) return false;
-    return context.clock.age(held.confirmed) > held.leaseTime / 10;
+    return services.clock.age(held.confirmed) > held.leaseTime / 10;
   }
 
   get holder(): string | undefined {
@@ -81,7 +83,7 @@ export class WantedLock implements Wanted {
   }
 
   describe(holder: string | undefined): { readonly client: HolderClient | undefined; readonly who: string } {
-    const { holders } = this.context;
+    const { holders } = this.services;
     const client = holders.known(holder);
     return { client, who: holderInWords(holder, client, holders.unrecorded(holder)) };
   }
@@ -93,7 +95,7 @@ export class WantedLock implements Wanted {
    * @throws LockUpgradeError and LockConfigurationError as {@link shareMode} does
    */
   refreshReentry(): void {
-    this.reentry = findReentry(this.context, this.key, this.terms);
+    this.reentry = findReentry(this.services, this.key, this.terms);
     if (this.reentry !== undefined) shareMode(this.reentry.held, this.terms.type);
   }
 
@@ -125,7 +127,7 @@ export class WantedLock implements Wanted {
    */
   get unsure(): boolean {
     const held = this.reentry?.held;
-    return held !== undefined && this.context.watchdog.judge(held) === 'unsure';
+    return held !== undefined && this.services.watchdog.judge(held) === 'unsure';
   }
 
   /**
@@ -135,7 +137,7 @@ export class WantedLock implements Wanted {
    */
   async confirm(): Promise<void> {
     const held = this.reentry?.held;
-    if (held !== undefined) await this.context.watchdog.confirmNow(held);
+    if (held !== undefined) await this.services.watchdog.confirmNow(held);
   }
 
   /** Turns the claim of a shared lock into a hold. */
@@ -145,8 +147,8 @@ export class WantedLock implements Wanted {
 
   /** Whether an outage kept a caller from this lock. The caller wants all the locks, and its waitTime has ended. */
   isUnavailableTo(caller: Caller<never>): boolean {
-    const queue = this.context.queues.get(this.terms.type, this.name);
-    return queue?.line.isUnavailableTo(caller) ?? this.context.outages.isSilent(caller, [this.key], false);
+    const queue = this.table.find(this.terms.type, this.name);
+    return queue?.line.isUnavailableTo(caller) ?? this.services.outages.isSilent(caller, [this.key], false);
   }
 
   wait(waitTime: Milliseconds, { calledAt }: Caller<never>, departed: () => Error): Promise<void> {
@@ -156,15 +158,15 @@ export class WantedLock implements Wanted {
         this.held = held;
         resolve();
       };
-      const { context, name } = this;
+      const { services, name } = this;
       const terms = { ...this.terms, waitTime };
-      const waiter: LockWaiter = new Waiter(name, context.newOwner, terms, context.runtime, granted, reject);
+      const waiter: LockWaiter = new Waiter(name, services.newOwner, terms, services.runtime, granted, reject);
       waiter.scoped = this.scoped;
       waiter.calledAt = calledAt;
       this.waiter = waiter;
       const { reentry } = this;
       const place = reentry === undefined ? this.waitInQueue(waiter) : this.waitAtGate(reentry, waiter, departed);
-      context.deadlocks.add(waiter, place);
+      services.deadlocks.add(waiter, place);
     });
   }
 
@@ -176,7 +178,7 @@ export class WantedLock implements Wanted {
   }
 
   async restartLease(): Promise<void> {
-    if (this.held !== undefined && this.aged) await this.context.watchdog.extend(this.held, this.held.leaseTime);
+    if (this.held !== undefined && this.aged) await this.services.watchdog.extend(this.held, this.held.leaseTime);
   }
 
   async giveBack(): Promise<void> {
@@ -217,6 +219,6 @@ export class WantedLock implements Wanted {
   }
 
   private get queue(): LockQueues {
-    return this.context.queueOf(this.terms.type, this.name, this.key);
+    return this.table.queueOf(this.terms.type, this.name, this.key);
   }
 }

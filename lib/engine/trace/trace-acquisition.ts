@@ -1,14 +1,14 @@
-import type { EngineContext } from '../engine-context.js';
 import { LockBusyError } from '../errors.js';
 import type { AcquireOutcome } from '../events/lock-events.js';
 import type { LockLease } from '../lease/lock-lease.js';
+import type { Services } from '../services.js';
 import type { AcquisitionTerms } from '../terms/lock-options.js';
 import { type AcquireMessage, acquireChannel, holdChannel } from './channels.js';
 import { runTraced } from './run-traced.js';
 import { tokenOf, traceHold } from './trace-hold.js';
 
 /** Whether anybody listens to acquisitions. */
-export function isTraced({ events }: EngineContext): boolean {
+export function isTraced({ events }: Services): boolean {
   return events.failures || acquireChannel.hasSubscribers || holdChannel.hasSubscribers;
 }
 
@@ -21,12 +21,12 @@ interface Shared {
 
 /** Runs an acquisition, and publishes its outcome. */
 export function traceAcquisition<T extends LockLease | Shared>(
-  context: EngineContext,
+  services: Services,
   names: readonly string[],
   terms: AcquisitionTerms,
   acquire: () => Promise<T>,
 ): Promise<T> {
-  const { runtime } = context;
+  const { runtime } = services;
   const { type, group, method } = terms;
   const started = runtime.monotonic();
   const message: AcquireMessage = {
@@ -48,7 +48,7 @@ export function traceAcquisition<T extends LockLease | Shared>(
   };
   const acquisition = async () => {
     try {
-      const lease = await runTraced('nestjs-redis-lock:acquire', message, acquire, context.events);
+      const lease = await runTraced('nestjs-redis-lock:acquire', message, acquire, services.events);
       message.waited = runtime.monotonic() - started;
       message.shared = 'value' in lease;
       if ('value' in lease) {
@@ -62,12 +62,12 @@ export function traceAcquisition<T extends LockLease | Shared>(
       message.owner = lease.owner;
       message.owners = lease.owners;
       message.fencingToken = tokenOf(lease);
-      traceHold(context, lease, message);
+      traceHold(services, lease, message);
       return lease;
     } catch (error) {
       message.waited = runtime.monotonic() - started;
       message.holderClient = error instanceof LockBusyError ? error.holderClient : undefined;
-      announceFailure(context, message, outcomeOf(error as Error, terms), error as Error);
+      announceFailure(services, message, outcomeOf(error as Error, terms), error as Error);
       throw error;
     }
   };
@@ -88,7 +88,7 @@ function outcomeOf({ name }: Error, { skips }: AcquisitionTerms): Exclude<Acquir
 }
 
 function announceFailure(
-  { events }: EngineContext,
+  { events }: Services,
   message: AcquireMessage,
   outcome: Exclude<AcquireOutcome, 'acquired' | 'shared'>,
   error: Error,

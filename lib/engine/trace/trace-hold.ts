@@ -1,14 +1,14 @@
-import type { EngineContext } from '../engine-context.js';
 import type { Lease } from '../lease/lease.js';
 import type { LockLease } from '../lease/lock-lease.js';
 import { type LockScope, lockScopes } from '../scope/lock-scope.js';
+import type { Services } from '../services.js';
 import { type AcquireMessage, type HoldMessage, holdChannel } from './channels.js';
 import { runTraced } from './run-traced.js';
 
 interface TracedHold {
   readonly message: HoldMessage;
-  readonly runtime: EngineContext['runtime'];
-  readonly events: EngineContext['events'];
+  readonly runtime: Services['runtime'];
+  readonly events: Services['events'];
   readonly since: number;
   begun: boolean;
 }
@@ -22,7 +22,7 @@ let open = 0;
  * Starts to trace the hold of a lease. The hold begins when the body that gets the lease begins or, if there is none,
  * in the next turn of the event loop.
  */
-export function traceHold({ runtime, events }: EngineContext, lease: LockLease, acquisition: AcquireMessage): void {
+export function traceHold({ runtime, events }: Services, lease: LockLease, acquisition: AcquireMessage): void {
   if (!holdChannel.hasSubscribers || !lease.live) return;
   const { name, names, type, group, method, fencingToken, reentry = false } = acquisition;
   const { owner, owners } = lease;

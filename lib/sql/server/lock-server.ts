@@ -1,5 +1,5 @@
 import type { SessionIdentity, SqlConnection } from '../driver/sql-connection.js';
-import type { Grant, SessionLocks } from '../session-locks/session-locks.js';
+import type { HolderEntry, SessionLocks, TokenRange } from '../session-locks/session-locks.js';
 
 /** The words for one kind of locks in messages. */
 export interface LockWords {
@@ -9,29 +9,11 @@ export interface LockWords {
   readonly title: string;
 }
 
-/** The holder of a lock, as the state table records it. */
-export interface HolderEntry {
-  readonly key: string;
-  readonly owner: string;
-  readonly mode: 'exclusive' | 'write';
-  /** The number of the session that holds the lock, and the transaction of its {@link Grant}. */
-  readonly session: number;
-  readonly transaction: number;
-  readonly leaseTime: number;
-  /** How many fencing tokens to reserve for hand-offs. */
-  readonly reserve: number;
-}
-
 /** What identifies an entry of the state table. */
 export interface HolderNote {
   readonly key: string;
   readonly owner: string;
   readonly token: number;
-}
-
-export interface TokenRange {
-  readonly token: number;
-  readonly reserved: number;
 }
 
 /** The state table's entry for a lock whose holder's session is alive. */

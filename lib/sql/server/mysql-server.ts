@@ -1,15 +1,13 @@
 import { ConnectionLost, type SessionIdentity, type SqlConnection, type SqlResult } from '../driver/sql-connection.js';
-import type { MysqlLocks } from '../session-locks/session-locks.js';
+import type { HolderEntry, MysqlLocks, TokenRange } from '../session-locks/session-locks.js';
 import {
   type ClientTable,
-  type HolderEntry,
   type HolderNote,
   type KnownState,
   type LockServer,
   type LockWords,
   MAX_LEAD,
   SHARED_SESSIONS,
-  type TokenRange,
   UnsuitableServer,
 } from './lock-server.js';
 import { MysqlClients } from './mysql-clients.js';

@@ -1,13 +1,11 @@
 import { ConnectionLost, type SessionIdentity, type SqlConnection, type SqlRow } from '../driver/sql-connection.js';
-import type { PostgresLocks } from '../session-locks/session-locks.js';
+import type { HolderEntry, PostgresLocks, TokenRange } from '../session-locks/session-locks.js';
 import {
   type ClientTable,
-  type HolderEntry,
   type KnownState,
   type LockServer,
   type LockWords,
   SHARED_SESSIONS,
-  type TokenRange,
   UnsuitableServer,
 } from './lock-server.js';
 import { PostgresClients } from './postgres-clients.js';

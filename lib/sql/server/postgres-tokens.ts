@@ -1,5 +1,6 @@
 import type { SqlConnection, SqlRow } from '../driver/sql-connection.js';
-import { type HolderEntry, MAX_LEAD, type TokenRange } from './lock-server.js';
+import type { HolderEntry, TokenRange } from '../session-locks/session-locks.js';
+import { MAX_LEAD } from './lock-server.js';
 import { durably, micros, SOON } from './postgres-statements.js';
 import type { TableNames } from './table-name.js';
 

@@ -1,5 +1,9 @@
 import type { SqlConnection } from '../driver/sql-connection.js';
-import type { HolderEntry, TokenRange } from '../server/lock-server.js';
+
+export interface TokenRange {
+  readonly token: number;
+  readonly reserved: number;
+}
 
 /** The result of a successful acquisition. */
 export interface Grant {
@@ -7,6 +11,19 @@ export interface Grant {
   readonly transaction: number;
   /** The fencing tokens, if the statement that took the lock has noted the holder. */
   readonly tokens?: TokenRange;
+}
+
+/** The holder of a lock, as the state table records it. */
+export interface HolderEntry {
+  readonly key: string;
+  readonly owner: string;
+  readonly mode: 'exclusive' | 'write';
+  /** The number of the session that holds the lock, and the transaction of its {@link Grant}. */
+  readonly session: number;
+  readonly transaction: number;
+  readonly leaseTime: number;
+  /** How many fencing tokens to reserve for hand-offs. */
+  readonly reserve: number;
 }
 
 /** A holder before its {@link Grant}. */

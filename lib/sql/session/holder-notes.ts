@@ -1,7 +1,8 @@
 import { BackendError } from '../../backends/lock-backend.js';
 import type { Runtime } from '../../backends/runtime.js';
 import { ConnectionLost, type SqlConnection } from '../driver/sql-connection.js';
-import type { HolderEntry, HolderNote, LockServer, TokenRange } from '../server/lock-server.js';
+import type { HolderNote, LockServer } from '../server/lock-server.js';
+import type { HolderEntry, TokenRange } from '../session-locks/session-locks.js';
 import type { ControlConnection } from './control-connection.js';
 
 interface Note {

@@ -160,7 +160,7 @@ describe("semaphores and latches on Redisson's layout", () => {
     const remembered = await redis.keys('nestjs_redis_lock_request:*');
     expect(remembered.sort()).toEqual(
       ['change', 'permits'].map(
-        (session) => `nestjs_redis_lock_request:{${world.keyPrefix}mail}:${locks.engine.context.clientId}:${session}`,
+        (session) => `nestjs_redis_lock_request:{${world.keyPrefix}mail}:${locks.engine.services.clientId}:${session}`,
       ),
     );
     for (const key of remembered) expect(await redis.pttl(key)).toBeGreaterThan(60_000);

@@ -6,7 +6,7 @@ describe('what the record of a client shows', () => {
 
   const open = async () => {
     const process = await world.process();
-    const { work } = process.locks.engine.context;
+    const { work } = process.locks.engine.services;
     const contents = new ClientRecordContents(work, () => 2);
     return { ...process, collect: () => contents.collect(world.runtime.monotonic()) };
   };
@@ -24,8 +24,8 @@ describe('what the record of a client shows', () => {
           waiting: 0,
           longestWait: 0,
           holds: [
-            { ...about, key: locks.engine.context.keyOf('order'), owner, group: 'payments', heldFor: 400 },
-            { ...about, key: locks.engine.context.keyOf('stock'), owner: stock.owner, group: '', heldFor: 100 },
+            { ...about, key: locks.engine.services.keyOf('order'), owner, group: 'payments', heldFor: 400 },
+            { ...about, key: locks.engine.services.keyOf('stock'), owner: stock.owner, group: '', heldFor: 100 },
           ],
           waits: [],
         });
@@ -41,7 +41,7 @@ describe('what the record of a client shows', () => {
     for (const name of names) await locks.acquire(name);
     const { held, holds } = collect();
     expect(held).toBe(27);
-    expect(holds.map(({ key }) => key)).toEqual(names.slice(0, 20).map((name) => locks.engine.context.keyOf(name)));
+    expect(holds.map(({ key }) => key)).toEqual(names.slice(0, 20).map((name) => locks.engine.services.keyOf(name)));
   });
 
   it('is the waits, the longest first, counted from when the first of the waiters was seen', async () => {
@@ -59,8 +59,8 @@ describe('what the record of a client shows', () => {
       waiting: 3,
       longestWait: 300,
       waits: [
-        { key: locks.engine.context.keyOf('stock'), type: 'reentrant', group: 'first', waiters: 2, waitedFor: 300 },
-        { key: locks.engine.context.keyOf('order'), group: '', waiters: 1, waitedFor: 0 },
+        { key: locks.engine.services.keyOf('stock'), type: 'reentrant', group: 'first', waiters: 2, waitedFor: 300 },
+        { key: locks.engine.services.keyOf('order'), group: '', waiters: 1, waitedFor: 0 },
       ],
     });
     await runtime.advance(50);

@@ -43,7 +43,7 @@ describe.each(STORES)('a detached lock in %s', (store) => {
       expect(await bob.isLocked('order')).toBe(true);
       const adopted = await bob.adopt(ticket);
       expect(adopted).toMatchObject({ name: 'order', held: true });
-      expect(adopted.owner).toContain(bob.engine.context.clientId);
+      expect(adopted.owner).toContain(bob.engine.services.clientId);
       // The lock had another token in between.
       expect(adopted.fencingToken).toBeGreaterThan(before + 1);
       await expect(ann.acquire('order', { type, waitTime: 0 })).rejects.toBeInstanceOf(LockBusyError);
@@ -131,7 +131,7 @@ describe.each(STORES)('a detached lock in %s', (store) => {
     const [owner, ...others] = (await ann.inspect('order')).owners;
     expect(others).toEqual([]);
     expect(owner).toMatchObject({ detached: true, mine: false });
-    expect(owner.owner).toMatch(new RegExp(`^${ann.engine.context.clientId}:t-[0-9a-f]{40}$`));
+    expect(owner.owner).toMatch(new RegExp(`^${ann.engine.services.clientId}:t-[0-9a-f]{40}$`));
     const busy = bob.acquire('order', { waitTime: 0 });
     await expect(busy).rejects.toThrow(/\(detached, waiting to be adopted\)/);
     expect(await bob.forceRelease('order', { owners: [owner.owner] })).toBe(true);
@@ -496,9 +496,9 @@ async function harmByLateCommands(
   bob: typeof ann,
 ): Promise<readonly string[]> {
   const harm: string[] = [];
-  const { backend } = ann.engine.context;
+  const { backend } = ann.engine.services;
   const lease = await ann.acquire('order');
-  const { key, type, owner } = ann.engine.context.heldLocks()[0];
+  const { key, type, owner } = ann.engine.services.heldLocks()[0];
   const sendLate = async (whose: string) => {
     await backend.renew({ key, type, owner, leaseTime: 1_000 });
     const { owners } = await backend.inspect(key);

@@ -78,15 +78,15 @@ describe('a release in the background', () => {
       await new Promise<void>((resolve) => void runtime.timer(1_000, resolve));
       return refused(execute, undefined);
     }, 'release');
-    const { context } = locks.engine;
-    const owner = { key: context.keyOf('stock'), type: 'reentrant', owner: context.newOwner() } as const;
-    context.backgroundReleases.release({ ...owner, leaseTime: HOUR });
+    const { services } = locks.engine;
+    const owner = { key: services.keyOf('stock'), type: 'reentrant', owner: services.newOwner() } as const;
+    services.backgroundReleases.release({ ...owner, leaseTime: HOUR });
     const asked = locks.isLocked('stock');
     await runtime.advance(900);
     const start = runtime.monotonic();
     expect(await runtime.until(asked, 200)).toBe(false);
     expect(runtime.monotonic() - start).toBe(100);
-    const next = context.unsettledReleases.nextAnswer(owner.owner);
+    const next = services.unsettledReleases.nextAnswer(owner.owner);
     expect(next).toBeDefined();
     await runtime.until(next as Promise<void>, 2_000);
     expect(backend.count('release')).toBe(2);
@@ -103,15 +103,15 @@ describe('a release in the background', () => {
 
   it('is not sent any more once the lease has ended', async () => {
     const { locks, backend, runtime } = await world.process();
-    const { context } = locks.engine;
+    const { services } = locks.engine;
     const times: number[] = [];
     backend.disturb((execute, request) => {
       times.push(runtime.monotonic());
       return refused(execute, request);
     }, 'release');
     for (let n = 0; n < 10; n++) {
-      const owner = { key: context.keyOf('stock'), type: 'reentrant', owner: context.newOwner() } as const;
-      context.backgroundReleases.release({ ...owner, leaseTime: 3_000 });
+      const owner = { key: services.keyOf('stock'), type: 'reentrant', owner: services.newOwner() } as const;
+      services.backgroundReleases.release({ ...owner, leaseTime: 3_000 });
     }
     await runtime.advance(10_000);
     expect(Math.max(...times)).toBeGreaterThan(2_000);
@@ -121,9 +121,9 @@ describe('a release in the background', () => {
   it('does not delay questions about its lock between two attempts', async () => {
     const { locks, backend, runtime } = await world.process();
     backend.disturb(refused, 'release');
-    const { context } = locks.engine;
-    const owner = { key: context.keyOf('stock'), type: 'reentrant', owner: context.newOwner() } as const;
-    context.backgroundReleases.release({ ...owner, leaseTime: HOUR });
+    const { services } = locks.engine;
+    const owner = { key: services.keyOf('stock'), type: 'reentrant', owner: services.newOwner() } as const;
+    services.backgroundReleases.release({ ...owner, leaseTime: HOUR });
     await runtime.advance(5_000);
     const start = runtime.monotonic();
     expect(await runtime.until(locks.isLocked('stock'))).toBe(false);

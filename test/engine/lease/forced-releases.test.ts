@@ -12,51 +12,51 @@ describe('a message that a lock was released by force', () => {
   const open = async () => {
     const [holder, other] = [await world.process(), await world.process()];
     const lease = await holder.locks.acquire('order');
-    const { context } = holder.locks.engine;
-    const removal: Removal = { key: context.keyOf('order'), owners: [lease.owner] };
+    const { services } = holder.locks.engine;
+    const removal: Removal = { key: services.keyOf('order'), owners: [lease.owner] };
     const free = () => other.backend.forceRelease(removal.key);
-    return { ...holder, lease, removal, context, free };
+    return { ...holder, lease, removal, services, free };
   };
 
   it('is believed when the backend confirms it', async () => {
-    const { lease, removal, context, free, runtime } = await open();
+    const { lease, removal, services, free, runtime } = await open();
     await free();
-    context.forcedReleases.verify(removal);
+    services.forcedReleases.verify(removal);
     await runtime.settle();
     expect(lease.signal.reason).toBeInstanceOf(LockLostError);
     expect(lease.held).toBe(false);
   });
 
   it('is not believed when the backend still has the owner, or gives no answer', async () => {
-    const { lease, removal, context, free, backend, runtime } = await open();
-    context.forcedReleases.verify(removal);
+    const { lease, removal, services, free, backend, runtime } = await open();
+    services.forcedReleases.verify(removal);
     await runtime.settle();
     expect(lease.held).toBe(true);
     await free();
     backend.disturb(refused, 'inspect');
-    context.forcedReleases.verify(removal);
+    services.forcedReleases.verify(removal);
     await runtime.settle();
     expect(lease.held).toBe(true);
     expect(backend.count('inspect')).toBe(2);
   });
 
   it('does not concern other locks, nor other owners', async () => {
-    const { lease, removal, context, backend, runtime } = await open();
-    context.forcedReleases.verify({ ...removal, owners: ['eve:1'] });
-    context.forcedReleases.verify({ ...removal, key: `${removal.key}:2` });
+    const { lease, removal, services, backend, runtime } = await open();
+    services.forcedReleases.verify({ ...removal, owners: ['eve:1'] });
+    services.forcedReleases.verify({ ...removal, key: `${removal.key}:2` });
     await runtime.settle();
     expect(backend.count('inspect')).toBe(0);
     expect(lease.held).toBe(true);
   });
 
   it('that comes while the backend is asked leads to another question, since the answer may be older', async () => {
-    const { lease, removal, context, free, backend, runtime } = await open();
+    const { lease, removal, services, free, backend, runtime } = await open();
     const answer = latch();
     backend.disturb(answerAfter(answer.promise), 'inspect');
-    context.forcedReleases.verify(removal);
+    services.forcedReleases.verify(removal);
     await runtime.settle();
     await free();
-    for (let n = 0; n < 3; n++) context.forcedReleases.verify(removal);
+    for (let n = 0; n < 3; n++) services.forcedReleases.verify(removal);
     expect(backend.count('inspect')).toBe(1);
     backend.heal();
     answer.open();
@@ -76,14 +76,14 @@ describe('a message that a lock was released by force', () => {
   });
 
   it('is not listened for by a process that is closed', async () => {
-    const { context } = await open();
+    const { services } = await open();
     let subscriptions = 0;
     const listenToClient = () => {
       subscriptions++;
       return { ready: Promise.resolve(), close: () => void subscriptions-- };
     };
-    const backend = Object.assign(Object.create(context.backend), { listenToClient });
-    const forced = new ForcedReleases(Object.assign(Object.create(context), { backend }));
+    const backend = Object.assign(Object.create(services.backend), { listenToClient });
+    const forced = new ForcedReleases(Object.assign(Object.create(services), { backend }));
     forced.listen();
     forced.listen();
     expect(subscriptions).toBe(1);

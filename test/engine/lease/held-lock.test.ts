@@ -30,9 +30,9 @@ describe('a held lock', () => {
 
   const open = async () => {
     const { locks, runtime } = await world.process();
-    const { context } = locks.engine;
+    const { services } = locks.engine;
     await runtime.advance(500);
-    const attempt = new Attempt(context, 'lock:order', 'ann:1', { type: 'reentrant', leaseTime: 10_000 });
+    const attempt = new Attempt(services, 'lock:order', 'ann:1', { type: 'reentrant', leaseTime: 10_000 });
     await runtime.advance(70);
     const reply = { acquired: true, token: 7, reserved: 0 } as const;
     attempt.answered(reply);
@@ -46,7 +46,7 @@ describe('a held lock', () => {
       held.share(made);
       return made;
     };
-    return { held, keeper, losses, share, now: context.clock.now() };
+    return { held, keeper, losses, share, now: services.clock.now() };
   };
 
   it('lasts for its lease from when it was requested, or confirmed', async () => {

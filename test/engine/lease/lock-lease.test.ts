@@ -114,7 +114,7 @@ describe('a lease', () => {
       const [{ locks }, other] = [await world.process(), await world.process()];
       const lease = await locks.acquire(['order', 'stock']);
       const { signal } = lease;
-      await other.backend.forceRelease(locks.engine.context.keyOf(gone));
+      await other.backend.forceRelease(locks.engine.services.keyOf(gone));
       const error = await errorOf(lease.release());
       expect(error).toBeInstanceOf(LockLostError);
       expect(signal.reason).toBe(error);
@@ -169,7 +169,7 @@ describe('a lease', () => {
       let signal: AbortSignal | undefined;
       await run(async (lease) => {
         signal = lease.signal;
-        await other.backend.forceRelease(locks.engine.context.keyOf('order'));
+        await other.backend.forceRelease(locks.engine.services.keyOf('order'));
       });
       expect(losses).toEqual([]);
       answer.open();

@@ -19,14 +19,14 @@ describe('a release', () => {
 
   const open = async (lateCopiesUntil?: number) => {
     const process = await world.process();
-    const { context } = process.locks.engine;
-    const attempt = new Attempt(context, KEEPER.key, context.newOwner(), { type: 'reentrant', leaseTime: 10_000 });
-    const reply = await context.backend.acquire(attempt);
+    const { services } = process.locks.engine;
+    const attempt = new Attempt(services, KEEPER.key, services.newOwner(), { type: 'reentrant', leaseTime: 10_000 });
+    const reply = await services.backend.acquire(attempt);
     if (!reply.acquired) throw new Error('the lock is busy');
     attempt.answered({ ...reply, validUntil: lateCopiesUntil });
     const held = new HeldLock(KEEPER, attempt, false, reply, 0);
     const replies: (ReleaseReply | undefined)[] = [];
-    const release = new RecallableRelease(context, held, (answer) => replies.push(answer));
+    const release = new RecallableRelease(services, held, (answer) => replies.push(answer));
     return { ...process, release, replies };
   };
 

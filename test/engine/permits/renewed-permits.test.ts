@@ -1,8 +1,8 @@
 import type { SynchronizerBackend } from '../../../lib/backends/synchronizer-backend.js';
-import type { EngineContext } from '../../../lib/engine/engine-context.js';
 import { LeaseClock } from '../../../lib/engine/lease/lease-clock.js';
 import { RenewedPermits } from '../../../lib/engine/permits/renewed-permits.js';
 import type { Synchronizer } from '../../../lib/engine/permits/synchronizer.js';
+import type { Services } from '../../../lib/engine/services.js';
 import { VirtualRuntime } from '../../support/runtime/virtual-runtime.js';
 import { latch } from '../../support/section.js';
 
@@ -39,7 +39,7 @@ describe('permits that are renewed until they are released', () => {
     const presence = { noticed: () => {} };
     permits = new RenewedPermits(
       () => ({ renewPermits }) as unknown as SynchronizerBackend,
-      { runtime, clock: new LeaseClock(runtime), events: hub, presence } as unknown as EngineContext,
+      { runtime, clock: new LeaseClock(runtime), events: hub, presence } as unknown as Services,
       LEASE,
       () => void empty++,
     );

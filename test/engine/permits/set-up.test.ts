@@ -1,6 +1,6 @@
-import type { EngineContext } from '../../../lib/engine/engine-context.js';
 import { MissingSemaphoreWarning } from '../../../lib/engine/permits/missing-semaphore-warning.js';
 import type { Synchronizer } from '../../../lib/engine/permits/synchronizer.js';
+import type { Services } from '../../../lib/engine/services.js';
 import type { LockService } from '../../../lib/service/lock-service.js';
 import { asleep, watch } from '../../support/asleep.js';
 import { backendOf, openWorld, STORES } from '../../support/lock-world.js';
@@ -54,7 +54,7 @@ it('the warning about a semaphore is remembered among a thousand others at most,
   const warning = new MissingSemaphoreWarning({
     backend: { description: 'Redis' },
     events: { logger },
-  } as unknown as EngineContext);
+  } as unknown as Services);
   const warn = (n: number) =>
     warning.warn({
       name: `mail:${n}`,

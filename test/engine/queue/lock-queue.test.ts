@@ -22,7 +22,7 @@ describe('a lock that is given back while another caller of its process waits', 
 
   it('makes no event that nobody listens to', async () => {
     const { locks, backend, runtime } = await world.process();
-    const { events } = locks.engine.context;
+    const { events } = locks.engine.services;
     const emitted: string[] = [];
     const emit = events.emit.bind(events);
     events.emit = (event, details) => {

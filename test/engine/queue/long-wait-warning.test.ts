@@ -1,7 +1,7 @@
 import { LinkedQueue } from '../../../lib/engine/collections/linked-queue.js';
-import type { EngineContext } from '../../../lib/engine/engine-context.js';
 import type { LockWaiter } from '../../../lib/engine/lease/held-lock.js';
 import { LongWaitWarning } from '../../../lib/engine/queue/long-wait-warning.js';
+import type { Services } from '../../../lib/engine/services.js';
 import { openVirtualWorld } from '../../support/lock-world.js';
 import { VirtualRuntime } from '../../support/runtime/virtual-runtime.js';
 
@@ -28,7 +28,7 @@ describe('a queue in which callers begin to wait', () => {
     let noticed = 0;
     const presence = { noticed: () => void noticed++ };
     const waiting = new LinkedQueue<LockWaiter>();
-    const warning = new LongWaitWarning({ runtime, presence } as unknown as EngineContext, waiting, () => ({
+    const warning = new LongWaitWarning({ runtime, presence } as unknown as Services, waiting, () => ({
       holder: undefined,
     }));
     warning.watch();

@@ -19,8 +19,7 @@ describe('the table of the queues', () => {
     expect(table.get('read', 'order')).toBe(readWrite);
     expect(table.get('fair', 'order')).toBe(fair);
     expect(table.get('fenced', 'order')).toBe(fenced);
-    expect(table.fair('order')).toBe(fair);
-    expect(table.flight('order')).toBe(flight);
+    expect(table.get('flight', 'order')).toBe(flight);
     expect(table.size).toBe(5);
   });
 

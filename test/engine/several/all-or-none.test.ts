@@ -1,6 +1,7 @@
 import { BackendError } from '../../../lib/backends/lock-backend.js';
 import { LockAbortedError, LockUnavailableError } from '../../../lib/engine/errors.js';
-import { acquireAllOrNone, type Wanted, type WantedGroup } from '../../../lib/engine/several/all-or-none.js';
+import { acquireAllOrNone, type WantedGroup } from '../../../lib/engine/several/all-or-none.js';
+import type { Wanted } from '../../../lib/engine/several/hold-and-wait.js';
 import { FOREVER } from '../../../lib/engine/terms/duration.js';
 import { ms } from '../../support/lock-world.js';
 import { VirtualRuntime } from '../../support/runtime/virtual-runtime.js';

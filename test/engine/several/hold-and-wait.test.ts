@@ -1,4 +1,4 @@
-import type { Wanted } from '../../../lib/engine/several/all-or-none.js';
+import type { Wanted } from '../../../lib/engine/several/hold-and-wait.js';
 import { HoldAndWait } from '../../../lib/engine/several/hold-and-wait.js';
 import { VirtualRuntime } from '../../support/runtime/virtual-runtime.js';
 

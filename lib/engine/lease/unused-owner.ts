@@ -1,0 +1,25 @@
+import type { FlightRelease, OwnerRef } from '../../backends/lock-backend.js';
+
+/** An owner that is no longer used, but that the backend may still have. */
+export interface UnusedOwner extends OwnerRef {
+  /** Milliseconds after which its lease has certainly ended. */
+  readonly leaseTime: number;
+  /** The backend's time after which its acquisition cannot be executed any more (see BackendError). */
+  readonly validUntil?: number;
+  /** Whether the owner may also be registered as a waiter in the backend. */
+  readonly waits?: boolean;
+  /** The release of a single flight, with its result. */
+  readonly flight?: FlightRelease;
+}
+
+interface FormerOwner extends OwnerRef {
+  readonly leaseTime: number;
+  readonly lateCopiesUntil: number | undefined;
+}
+
+/** The owner of a lock that is no longer held. */
+export function unusedOwner({ key, type, owner, leaseTime, lateCopiesUntil }: FormerOwner): UnusedOwner {
+  if (lateCopiesUntil === undefined) return { key, type, owner, leaseTime };
+  // A late copy of the acquisition registers the owner as a waiter if it finds the lock busy.
+  return { key, type, owner, leaseTime, validUntil: lateCopiesUntil, waits: type === 'fair' || type === 'write' };
+}

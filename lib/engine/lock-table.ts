@@ -1,0 +1,77 @@
+import type { HeldType } from '../backends/lock-backend.js';
+import { FlightQueue } from './flights/flight-queue.js';
+import type { HeldLock } from './lease/held-lock.js';
+import { LockLease } from './lease/lock-lease.js';
+import { FairQueue } from './queue/fair-queue.js';
+import { LockQueue } from './queue/lock-queue.js';
+import type { LocalQueue } from './queue/queue-table.js';
+import type { EnteredGate } from './scope/share-gate.js';
+import type { Services } from './services.js';
+import type { AcquisitionTerms } from './terms/lock-options.js';
+import { holdEnded } from './trace/trace-hold.js';
+
+/** One lock in one process, of any type that can be asked for. */
+export type LockQueues = LockQueue | FairQueue;
+
+const NO_GATES: readonly EnteredGate[] = [];
+
+/** Creates the queues and leases of one service, and forgets them when they have ended. */
+export class LockTable {
+  constructor(readonly services: Services) {}
+
+  /** The queue of a lock that is not a single flight, if anybody holds the lock or waits for it here. */
+  find(type: HeldType, name: string): LockQueues | undefined {
+    return this.services.work.queues.get(type, name) as LockQueues | undefined; // newQueue() has created it
+  }
+
+  /** The queue of a lock, created if necessary. */
+  queueOf(type: HeldType, name: string, key: string): LockQueues {
+    return this.find(type, name) ?? this.newQueue(type, name, key);
+  }
+
+  /** The queue of a single flight, created if necessary. */
+  flightQueueOf(name: string, key: string): FlightQueue {
+    const { services, queueEnded } = this;
+    const { queues } = services.work;
+    const known = queues.get('flight', name);
+    if (known !== undefined) return known as FlightQueue;
+    const queue = new FlightQueue(services, name, key, queueEnded);
+    queues.add(queue);
+    return queue;
+  }
+
+  /** @param gates for a re-entry: the gates that its shares have entered */
+  createLease(
+    locks: readonly HeldLock[],
+    terms: AcquisitionTerms,
+    gates: readonly EnteredGate[] = NO_GATES,
+  ): LockLease {
+    const lease = new LockLease(this.services, locks, terms, gates, this.leaseEnded);
+    this.services.work.leases.push(lease);
+    return lease;
+  }
+
+  private newQueue(type: HeldType, name: string, key: string): LockQueues {
+    const { services, queueEnded } = this;
+    const queue =
+      type === 'fair'
+        ? new FairQueue(services, name, key, queueEnded)
+        : new LockQueue(services, name, key, type, queueEnded);
+    services.work.queues.add(queue);
+    return queue;
+  }
+
+  private readonly queueEnded = (queue: LocalQueue): void => {
+    const { work, outages } = this.services;
+    work.queues.remove(queue);
+    outages.left();
+    work.changed();
+  };
+
+  private readonly leaseEnded = (lease: LockLease, isLost: boolean): void => {
+    const { work } = this.services;
+    holdEnded(lease, isLost);
+    work.leases.remove(lease);
+    work.changed();
+  };
+}

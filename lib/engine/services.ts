@@ -1,0 +1,156 @@
+import type { LockBackend } from '../backends/lock-backend.js';
+import { ownerId } from '../backends/owner-ids.js';
+import type { Runtime } from '../backends/runtime.js';
+import { ActiveWork } from './active-work.js';
+import { Admission } from './admission.js';
+import { PendingAttempts } from './attempt.js';
+import { ClientRecordContents } from './clients/client-record-contents.js';
+import { type ClientIdentity, ClientRecordWriter } from './clients/client-record-writer.js';
+import { HolderLookup } from './clients/holder-lookup.js';
+import { DeadlockDetector } from './deadlock/deadlock-detector.js';
+import { EventHub } from './events/event-hub.js';
+import { type LockLogger, RateLimitedLogger } from './events/lock-logger.js';
+import { BackgroundReleases } from './lease/background-releases.js';
+import { ForcedReleases } from './lease/forced-releases.js';
+import type { HeldLock } from './lease/held-lock.js';
+import { LeaseClock } from './lease/lease-clock.js';
+import { LockRenewer } from './lease/lock-renewer.js';
+import { UnsettledReleases } from './lease/unsettled-releases.js';
+import type { Milliseconds } from './terms/duration.js';
+import { refuseSuspiciousName, toKey } from './terms/lock-name.js';
+import type { ReleaseMode } from './terms/lock-options.js';
+import { pointChannels } from './trace/channels.js';
+import { OutageLimit } from './waiting/outage-limit.js';
+import { PingWhileWaiting } from './waiting/ping-while-waiting.js';
+import { Watchdog } from './watchdog.js';
+
+/** The default commandTimeout, in milliseconds. */
+export const DEFAULT_COMMAND_TIMEOUT = 2_000;
+
+/** The settings of an engine. Every value has been checked. */
+export interface EngineSettings {
+  readonly backend: LockBackend;
+  readonly runtime: Runtime;
+  readonly logger: LockLogger;
+  readonly clientId: string;
+  /** Default: none, so that other services do not see this one. */
+  readonly identity?: ClientIdentity | undefined;
+  readonly keyPrefix: string;
+  /** Default false: see {@link refuseSuspiciousName}. */
+  readonly allowSuspiciousNames?: boolean | undefined;
+  readonly watchdogTimeout: Milliseconds;
+  /**
+   * The option `fairWaitTimeout`: how long the backend keeps a waiter (of a fair lock, or a writer) that does not
+   * refresh its registration.
+   */
+  readonly waiterTimeout: Milliseconds;
+  readonly waitTime: Milliseconds;
+  /** How long callers wait during an outage. Default 10 s. */
+  readonly outageTimeout?: Milliseconds;
+  readonly shutdownTimeout: Milliseconds;
+  /** The backend answers or rejects within this time. Default 2 s. */
+  readonly commandTimeout?: Milliseconds;
+  /** If it is undefined, `'throw'` applies. */
+  readonly onLost?: 'throw' | 'warn' | undefined;
+  /** Default `'confirmed'`. */
+  readonly release?: ReleaseMode | undefined;
+  /** Default true. */
+  readonly reentry?: boolean | undefined;
+}
+
+/**
+ * The parts that the acquisitions, leases and permits of one service share. None of them knows who uses it: a class
+ * that needs some of them says which in its constructor, as `Pick<Services, …>`. There is one object per service, which
+ * also stands for the service.
+ */
+export class Services {
+  readonly backend: LockBackend;
+  readonly runtime: Runtime;
+  readonly clientId: string;
+  /**
+   * Milliseconds after which the backend drops a waiter (of a fair lock, or a waiting writer) that has not refreshed
+   * its registration.
+   */
+  readonly waiterTimeout: number;
+
+  /** Locks that are held or waited for, and their leases. */
+  readonly work = new ActiveWork();
+  readonly admission = new Admission(this);
+  readonly clock: LeaseClock;
+  readonly events: EventHub;
+  readonly pendingAttempts = new PendingAttempts();
+  readonly unsettledReleases = new UnsettledReleases();
+  readonly backgroundReleases: BackgroundReleases;
+  readonly forcedReleases: ForcedReleases;
+  readonly watchdog: Watchdog<HeldLock>;
+  /** Publishes this client's identity to others. */
+  readonly presence: ClientRecordWriter;
+  /** Finds the identities of other clients. */
+  readonly holders: HolderLookup;
+  readonly deadlocks: DeadlockDetector;
+  /** Limits waits while the backend does not answer. */
+  readonly outages: OutageLimit;
+  readonly pings: PingWhileWaiting;
+  private ownerCount = 0;
+
+  constructor(private readonly settings: EngineSettings) {
+    const { backend, runtime, logger, clientId, watchdogTimeout, waiterTimeout } = settings;
+    const { commandTimeout = DEFAULT_COMMAND_TIMEOUT } = settings;
+    const { work } = this;
+    this.backend = backend;
+    this.runtime = runtime;
+    this.clientId = clientId;
+    this.waiterTimeout = waiterTimeout;
+    this.clock = new LeaseClock(runtime);
+    this.events = new EventHub(runtime, new RateLimitedLogger(logger, runtime), pointChannels);
+    this.backgroundReleases = new BackgroundReleases(backend, runtime, commandTimeout, this.unsettledReleases);
+    this.forcedReleases = new ForcedReleases(this);
+    const contents = new ClientRecordContents(work, () => work.countPermits());
+    this.presence = new ClientRecordWriter(settings, this.events.logger, () => contents.collect(runtime.monotonic()));
+    this.holders = new HolderLookup(settings);
+    const onHeartbeat = () => {
+      this.forcedReleases.listen();
+      this.presence.noticed(0);
+    };
+    this.watchdog = new Watchdog(
+      runtime,
+      this.clock,
+      new LockRenewer(backend, this.events),
+      watchdogTimeout,
+      onHeartbeat,
+    );
+    const warn = (message: string) => this.events.logger.warn(message);
+    this.deadlocks = new DeadlockDetector(backend.waits, runtime, clientId, (owner) => this.holders.find(owner), warn);
+    this.outages = new OutageLimit(backend, runtime, this.events, work);
+    this.pings = new PingWhileWaiting(backend, runtime, work);
+  }
+
+  /** Stops all background tasks. */
+  stop(): void {
+    const { outages, pings, watchdog, backgroundReleases, forcedReleases, deadlocks, presence, holders } = this;
+    for (const part of [outages, pings, watchdog, backgroundReleases, forcedReleases, deadlocks, presence, holders])
+      part.close();
+  }
+
+  /**
+   * @throws LockKeyError, with a message that begins with `what`, when the prefix makes the name too long or the name
+   *   is suspicious
+   */
+  keyOf(name: string, what = 'The lock'): string {
+    const { keyPrefix, allowSuspiciousNames } = this.settings;
+    if (!allowSuspiciousNames) refuseSuspiciousName(name, what);
+    return toKey(keyPrefix, name, what);
+  }
+
+  /** Creates an owner id. This is a property so that it can be passed as a function. */
+  readonly newOwner = (): string => ownerId(this.clientId, ++this.ownerCount);
+
+  /** The locks that this process holds: under one key, or all of them. */
+  heldLocks(key?: string): readonly HeldLock[] {
+    const { keyPrefix } = this.settings;
+    const { queues } = this.work;
+    if (key === undefined) return queues.values().flatMap(({ holders }) => holders);
+    if (!key.startsWith(keyPrefix)) return [];
+    return queues.named(key.slice(keyPrefix.length)).flatMap(({ holders }) => holders);
+  }
+}
