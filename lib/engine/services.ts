@@ -15,6 +15,7 @@ import { ForcedReleases } from './lease/forced-releases.js';
 import type { HeldLock } from './lease/held-lock.js';
 import { LeaseClock } from './lease/lease-clock.js';
 import { LockRenewer } from './lease/lock-renewer.js';
+import { UnreleasedLocks } from './lease/unreleased-locks.js';
 import { UnsettledReleases } from './lease/unsettled-releases.js';
 import type { Milliseconds } from './terms/duration.js';
 import { refuseSuspiciousName, toKey } from './terms/lock-name.js';
@@ -103,7 +104,14 @@ export class Services {
     this.waiterTimeout = waiterTimeout;
     this.clock = new LeaseClock(runtime);
     this.events = new EventHub(runtime, new RateLimitedLogger(logger, runtime), pointChannels);
-    this.backgroundReleases = new BackgroundReleases(backend, runtime, commandTimeout, this.unsettledReleases);
+    const unreleased = new UnreleasedLocks(runtime, this.events.logger);
+    this.backgroundReleases = new BackgroundReleases(
+      backend,
+      runtime,
+      commandTimeout,
+      this.unsettledReleases,
+      unreleased,
+    );
     this.forcedReleases = new ForcedReleases(this);
     const contents = new ClientRecordContents(work, () => work.countPermits());
     this.presence = new ClientRecordWriter(settings, this.events.logger, () => contents.collect(runtime.monotonic()));

@@ -13,7 +13,7 @@ import { giveBackForgotten, noteLoss } from '../lease/background-releases.js';
 import { HeldLock, type LockKeeper, type ReleaseOutcome } from '../lease/held-lock.js';
 import { type Moment, validity } from '../lease/lease-clock.js';
 import { RecallableRelease } from '../lease/recallable-release.js';
-import { unusedOwner } from '../lease/unused-owner.js';
+import { unreleasedOwner } from '../lease/unused-owner.js';
 import { WaitingLine } from '../queue/waiting-line.js';
 import type { Services } from '../services.js';
 import { TurnToAsk } from '../waiting/turn-to-ask.js';
@@ -343,7 +343,7 @@ export class FlightQueue implements LockKeeper {
         return released !== 'gone' || executedTwice ? 'released' : 'gone';
       },
       () => {
-        backgroundReleases.release({ ...unusedOwner(held), leaseTime: held.validFor, flight });
+        backgroundReleases.release({ ...unreleasedOwner(held), flight });
         return 'unreachable';
       },
     );

@@ -1,9 +1,10 @@
 import { BackOff, FIRST_PAUSE } from '../../backends/back-off.js';
-import type { LockBackend, ReleaseReply } from '../../backends/lock-backend.js';
+import type { BackendError, LockBackend, ReleaseReply } from '../../backends/lock-backend.js';
 import type { Runtime } from '../../backends/runtime.js';
 import type { Watchdog } from '../watchdog.js';
 import type { HeldLock, ReleaseOutcome } from './held-lock.js';
 import { type Announcer, announceLost } from './lease-events.js';
+import type { UnreleasedLocks } from './unreleased-locks.js';
 import type { Departing, UnsettledReleases } from './unsettled-releases.js';
 import { type UnusedOwner, unusedOwner } from './unused-owner.js';
 
@@ -48,6 +49,7 @@ class Work implements Departing {
   previous: Departing | undefined;
   next: Departing | undefined;
   underWay = false;
+  isRepeated = false;
   whenAnswered: readonly (() => void)[] | undefined;
 
   /**
@@ -83,6 +85,7 @@ export class BackgroundReleases {
     private readonly runtime: Runtime,
     private readonly commandTimeout: number,
     private readonly unsettled: UnsettledReleases,
+    private readonly unreleased: UnreleasedLocks,
   ) {}
 
   release(owner: UnusedOwner): void {
@@ -101,6 +104,7 @@ export class BackgroundReleases {
 
   close(): void {
     this.closed = true;
+    this.unreleased.close();
   }
 
   private attempt(work: Work): void {
@@ -111,7 +115,11 @@ export class BackgroundReleases {
         if (mayStillArrive(unused, reply)) this.attemptAfter(backOff.next(), work, doubtEnd);
         else this.unsettled.end(work);
       },
-      () => this.attemptAfter(backOff.next(), work, leaseEnd),
+      (error: BackendError) => {
+        if (unused.name !== undefined && !work.isRepeated) this.unreleased.add(unused.name, error);
+        work.isRepeated = true;
+        this.attemptAfter(backOff.next(), work, leaseEnd);
+      },
     );
   }
 

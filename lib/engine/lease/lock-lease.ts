@@ -310,7 +310,6 @@ export class LockLease implements ScopedLease, LockShare, ReleaseListener {
   releaseSettled(outcome: ReleaseOutcome): void {
     this.services.work.releaseEnded();
     if (this.loss !== undefined) return;
-    if (outcome === 'unreachable') return this.warnOfLapse();
     if (outcome !== 'gone') return;
     this.services.events.logger.warn(this.foundGone().message);
   }
@@ -320,14 +319,7 @@ export class LockLease implements ScopedLease, LockShare, ReleaseListener {
     const isLost = this.loss !== undefined || outcome === 'gone';
     this.onEnd(this, isLost);
     if (isLost) return this.reportLoss();
-    if (outcome === 'unreachable') this.warnOfLapse();
     if (freed.length > 0) announceReleased(this.services, this, freed, confirmed);
-  }
-
-  private warnOfLapse(): void {
-    this.warn(
-      'could not be released in time; the release is retried in the background, and the lock lapses with its lease',
-    );
   }
 
   private reportLoss(): void {
@@ -356,10 +348,6 @@ export class LockLease implements ScopedLease, LockShare, ReleaseListener {
     let least = Number.POSITIVE_INFINITY;
     for (const lock of this.locks) least = Math.min(least, validity(lock.validFor) - clock.age(lock.confirmed, now));
     return least;
-  }
-
-  private warn(what: string): void {
-    this.services.events.logger.warn(`The lock '${this.name}' ${what}`);
   }
 }
 

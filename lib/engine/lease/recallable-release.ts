@@ -3,7 +3,7 @@ import type { Services } from '../services.js';
 import type { HeldLock, ReleaseListener, ReleaseOutcome } from './held-lock.js';
 import { validity } from './lease-clock.js';
 import type { Departing } from './unsettled-releases.js';
-import { unusedOwner } from './unused-owner.js';
+import { unreleasedOwner } from './unused-owner.js';
 
 /**
  * The release of a held lock in the backend. Until it is sent, it can be recalled, and the lock is held as before. If
@@ -99,7 +99,7 @@ export class RecallableRelease implements ReleaseRequest, Departing {
     const { backgroundReleases, clock, unsettledReleases } = this.services;
     unsettledReleases.end(this);
     if (reply === undefined) {
-      backgroundReleases.release({ ...unusedOwner(held), leaseTime: held.validFor });
+      backgroundReleases.release(unreleasedOwner(held));
       answered(undefined);
       return 'unreachable';
     }

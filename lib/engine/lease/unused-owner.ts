@@ -8,6 +8,8 @@ export interface UnusedOwner extends OwnerRef {
   readonly validUntil?: number;
   /** Whether the owner may also be registered as a waiter in the backend. */
   readonly waits?: boolean;
+  /** The name of the lock, if its holder has released it without an answer. */
+  readonly name?: string;
   /** The release of a single flight, with its result. */
   readonly flight?: FlightRelease;
 }
@@ -22,4 +24,9 @@ export function unusedOwner({ key, type, owner, leaseTime, lateCopiesUntil }: Fo
   if (lateCopiesUntil === undefined) return { key, type, owner, leaseTime };
   // A late copy of the acquisition registers the owner as a waiter if it finds the lock busy.
   return { key, type, owner, leaseTime, validUntil: lateCopiesUntil, waits: type === 'fair' || type === 'write' };
+}
+
+/** The owner of a lock whose release got no answer. It is reported if the first repetition gets none either. */
+export function unreleasedOwner(held: FormerOwner & { readonly validFor: number; readonly name: string }): UnusedOwner {
+  return { ...unusedOwner(held), leaseTime: held.validFor, name: held.name };
 }

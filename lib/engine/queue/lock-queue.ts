@@ -21,7 +21,7 @@ import {
 } from '../lease/held-lock.js';
 import type { Moment } from '../lease/lease-clock.js';
 import { RecallableRelease } from '../lease/recallable-release.js';
-import { unusedOwner } from '../lease/unused-owner.js';
+import { unreleasedOwner } from '../lease/unused-owner.js';
 import type { Services } from '../services.js';
 import type { AcquisitionTerms } from '../terms/lock-options.js';
 import { TurnToAsk } from '../waiting/turn-to-ask.js';
@@ -613,7 +613,7 @@ export class LockQueue implements LockKeeper {
         attempt.failed(error);
         settle();
         this.abandonOwner(next, attempt);
-        backgroundReleases.release({ ...unusedOwner(held), leaseTime: held.validFor });
+        backgroundReleases.release(unreleasedOwner(held));
         this.resume();
         return 'unreachable';
       },

@@ -1,5 +1,6 @@
 import { BackendError } from '../../../lib/backends/lock-backend.js';
 import { LockUnavailableError } from '../../../lib/engine/errors.js';
+import type { LockService } from '../../../lib/service/lock-service.js';
 import { leftovers, ms, NOTHING, openVirtualWorld } from '../../support/lock-world.js';
 import { errorOf } from '../../support/section.js';
 import { refused } from '../../support/watched/watched-backend.js';
@@ -128,5 +129,47 @@ describe('a release in the background', () => {
     const start = runtime.monotonic();
     expect(await runtime.until(locks.isLocked('stock'))).toBe(false);
     expect(runtime.monotonic()).toBe(start);
+  });
+
+  const cut = new BackendError('the connection broke', 'unavailable', 'unknown');
+  const release = async (locks: LockService, names: readonly string[]) => {
+    const leases = await Promise.all(names.map((name) => locks.acquire(name)));
+    return Promise.all(leases.map((lease) => lease.release()));
+  };
+  const names = (count: number) => Array.from({ length: count }, (_, n) => `order:${n}`);
+
+  it('is not reported if the first repetition is answered', async () => {
+    const { locks, backend, runtime, logger } = await world.process();
+    let failures = 0;
+    backend.disturb((execute) => (failures++ < 50 ? Promise.reject(cut) : execute()), 'release');
+    await runtime.until(release(locks, names(50)));
+    await runtime.advance(60_000);
+    expect(failures).toBeGreaterThan(50);
+    expect(logger.warnings).toEqual([]);
+  });
+
+  it('is reported in one line for all locks that one cut concerns, and in one more every ten seconds', async () => {
+    const { locks, backend, runtime, logger } = await world.process();
+    backend.disturb(() => Promise.reject(cut), 'release');
+    await runtime.until(release(locks, names(50)));
+    await runtime.advance(2_000);
+    const line = /^50 locks could not be released in time, one of them 'order:\d+' \(the connection broke\); /;
+    expect(logger.warnings).toEqual([expect.stringMatching(line)]);
+    for (let n = 0; n < 12; n++) {
+      await runtime.until(release(locks, [`stock:${n}`]));
+      await runtime.advance(500);
+    }
+    await runtime.advance(10_000);
+    expect(logger.warnings).toHaveLength(2);
+    expect(logger.warnings[1]).toMatch(/^12 locks .*'stock:0'/);
+  });
+
+  it('is reported when its process ends before it is repeated', async () => {
+    const { locks, backend, runtime, logger } = await world.process();
+    backend.disturb(() => Promise.reject(cut), 'release');
+    await runtime.until(release(locks, ['order']));
+    await runtime.until(locks.close());
+    await runtime.advance(10);
+    expect(logger.warnings).toEqual([expect.stringMatching(/^The lock 'order' could not be released in time \(/)]);
   });
 });

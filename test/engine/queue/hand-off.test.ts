@@ -255,7 +255,6 @@ describe('hand-off', () => {
       const waiting = locks.acquire('order');
       backend.disturb(disturbance, 'transfer');
       await first.release();
-      expect(logger.warnings).toEqual([expect.stringContaining('could not be released in time')]);
       const next = await runtime.until(waiting);
       expect(runtime.monotonic()).toBeLessThan(5_000);
       expect((await locks.inspect('order')).owners.map(({ owner }) => owner)).toEqual([next.owner]);
@@ -263,6 +262,7 @@ describe('hand-off', () => {
       await runtime.advance(5_000);
       expect(await locks.isLocked('order')).toBe(false);
       expect(leftovers(process)).toEqual(NOTHING);
+      expect(logger.warnings).toEqual([]); // the first repetition was answered
     });
 
     it.each<[string, Disturbance]>([
