@@ -46,6 +46,8 @@ export interface EngineSettings {
    */
   readonly waiterTimeout: Milliseconds;
   readonly waitTime: Milliseconds;
+  /** Whether to warn, once, when a caller waits without a limit. Default false. */
+  readonly advisesWaitTime?: boolean;
   /** How long callers wait during an outage. Default 10 s. */
   readonly outageTimeout?: Milliseconds;
   readonly shutdownTimeout: Milliseconds;
@@ -73,6 +75,8 @@ export class Services {
    * its registration.
    */
   readonly waiterTimeout: number;
+  /** Whether the first caller that waits without a limit is still to be reported. */
+  advisesWaitTime: boolean;
 
   /** Locks that are held or waited for, and their leases. */
   readonly work = new ActiveWork();
@@ -102,6 +106,7 @@ export class Services {
     this.runtime = runtime;
     this.clientId = clientId;
     this.waiterTimeout = waiterTimeout;
+    this.advisesWaitTime = settings.advisesWaitTime ?? false;
     this.clock = new LeaseClock(runtime);
     this.events = new EventHub(runtime, new RateLimitedLogger(logger, runtime), pointChannels);
     const unreleased = new UnreleasedLocks(runtime, this.events.logger);

@@ -69,6 +69,8 @@ export function createLockServiceWith(runtime: Runtime, options: RedisLockOption
     onLost: options.onLost,
     release: options.release,
     reentry: options.reentry,
+    // In memory, locks are for tests and demos, which would log this each time.
+    advisesWaitTime: options.waitTime === undefined && options.backend !== 'memory',
   });
   if (options.connect !== 'eager') warnWhenNotConnected(engine);
   return new LockService(engine);

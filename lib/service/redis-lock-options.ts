@@ -50,7 +50,10 @@ export interface RedisLockOptions {
    * How long a waiter that has died can hold up others: a waiter of a fair lock, or a waiting writer. Default `'5s'`.
    */
   readonly fairWaitTimeout?: Duration;
-  /** The `waitTime` of acquisitions that do not set their own. Default: forever (`Infinity`). */
+  /**
+   * The `waitTime` of acquisitions that do not set their own. Default: forever. If it is not set, the first caller that
+   * waits without a limit is reported by a warning; `Infinity` says that this is intended.
+   */
   readonly waitTime?: Duration;
   /**
    * How long acquisitions wait while Redis does not answer before they fail with LockUnavailableError. With `Infinity`,

@@ -121,9 +121,20 @@ export class WaitingLine<Queued extends LockWaiter = LockWaiter> implements Wait
 
   /** Called when the callers wait until the lock's state changes. */
   rest(): void {
+    if (this.services.advisesWaitTime) this.adviseWaitTime();
     this.longWaits ??= new LongWaitWarning(this.services, this.waiters, () => this.knownHolder);
     this.longWaits.watch();
     this.services.pings.rest(this);
+  }
+
+  private adviseWaitTime(): void {
+    const { first } = this.waiters;
+    const isBusy = this.busyReply !== undefined || this.queue.holders.length > 0;
+    if (!isBusy || first === undefined || first.triesOnce || first.mayLeave || first.terms.standsBy) return;
+    this.services.advisesWaitTime = false;
+    this.services.events.logger.warn(
+      `A caller waits for ${first.what} without a limit, because neither the call nor RedisLockModule sets a waitTime. It would even wait for a client that has gone. Set waitTime of RedisLockModule (Infinity, if that is what you want). This is logged once`,
+    );
   }
 
   /** Called when nobody waits any more. */
@@ -141,6 +152,7 @@ export class WaitingLine<Queued extends LockWaiter = LockWaiter> implements Wait
     this.failure = undefined;
     this.busyReply = reply;
     this.busyAt = at;
+    if (this.services.advisesWaitTime) this.adviseWaitTime();
     if (isNeeded && reply.holder !== undefined) this.services.holders.expect(reply.holder);
   }
 
