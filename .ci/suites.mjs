@@ -28,7 +28,7 @@ export const SUITES = {
   },
   docs: {
     about: 'the code in README.md and docs/, links, options, messages',
-    takes: '30 s, and the npm registry',
+    takes: '70 s, PostgreSQL, MariaDB and the npm registry',
     tests: 'test/docs/',
   },
   browser: {
