@@ -79,6 +79,12 @@ export class LockEngine {
           `${what}: release: 'background' is only for withLock() and decorated methods, because lease.release() waits for its answer`,
         ),
       );
+    if (options?.holdAtMost !== undefined)
+      return Promise.reject(
+        new LockConfigurationError(
+          `${what}: holdAtMost is only for withLock() and decorated methods, because it limits how long a body runs`,
+        ),
+      );
     return this.acquireWith(names, options, this.leaseDefaults, what);
   }
 

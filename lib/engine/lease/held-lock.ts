@@ -45,12 +45,14 @@ export interface ReleaseListener {
 }
 
 /** Those terms of an acquisition that its lease keeps. */
-export type LeaseTerms = Pick<AcquisitionTerms, 'onLost' | 'release' | 'reentry' | 'group' | 'method'>;
+export type LeaseTerms = Pick<AcquisitionTerms, 'onLost' | 'release' | 'holdAtMost' | 'reentry' | 'group' | 'method'>;
 
 /** One lease's part in a held lock. */
 export interface LockShare {
   readonly terms: LeaseTerms;
   lose(error: LockLostError): void;
+  /** Signals the body to stop. */
+  requestEnd(reason: Error): void;
 }
 
 /** Lets the owner of a write lock hold the read lock as well. */

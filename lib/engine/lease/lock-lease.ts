@@ -1,6 +1,6 @@
 import { type BackendError, withReason } from '../../backends/lock-backend.js';
 import { detachable, detachLock, toDetachedTime } from '../detached/detach-lock.js';
-import { LockError, LockLostError, LockNotOwnedError, LockUnavailableError } from '../errors.js';
+import { LockAbortedError, LockError, LockLostError, LockNotOwnedError, LockUnavailableError } from '../errors.js';
 import { lostOnReleaseError } from '../loss-reasons.js';
 import { LockScope, lockScopes, type ScopedLease, scopeAround } from '../scope/lock-scope.js';
 import { type EnteredGate, ShareGates } from '../scope/share-gate.js';
@@ -249,6 +249,25 @@ export class LockLease implements ScopedLease, LockShare, ReleaseListener {
     }
     this.abandoned = reason;
     this.requestEnd(reason);
+  }
+
+  /** The body has run for `holdAtMost`. A re-entry cannot end the lock of the code around it. */
+  overdue(): void {
+    if (!this.live || this.abandoned !== undefined) return;
+    const { name, terms } = this;
+    const isReentry = this.entered.length > 0;
+    const consequence = isReentry ? '' : ', and it is no longer renewed, so it ends with its lease';
+    const reason = new LockAbortedError(
+      `The body inside the lock '${name}' has run for longer than holdAtMost (${terms.holdAtMost} ms)${consequence}. Stop the work`,
+      name,
+    );
+    if (isReentry) return this.requestEnd(reason);
+    this.services.events.logger.warn(
+      `The lock '${name}' was held for longer than holdAtMost (${terms.holdAtMost} ms); its signal is aborted, and it is no longer renewed`,
+    );
+    const shares = this.locks.flatMap((lock) => lock.shares);
+    this.abort(reason);
+    for (const share of shares) share.requestEnd(reason);
   }
 
   private leaveGates(): void {

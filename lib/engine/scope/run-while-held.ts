@@ -1,6 +1,7 @@
 import type { Lease } from '../lease/lease.js';
 import type { LockLease } from '../lease/lock-lease.js';
 import type { Services } from '../services.js';
+import { FOREVER } from '../terms/duration.js';
 import { runInHold } from '../trace/trace-hold.js';
 import { LockScope, scopeAround } from './lock-scope.js';
 
@@ -20,15 +21,19 @@ export async function holdWhile<T>(
   const { runtime, work } = services;
   const scope = new LockScope(lease, scopeAround(lease));
   const keepUntil = holdAtLeast > 0 ? runtime.monotonic() + holdAtLeast : 0;
+  const { holdAtMost } = lease.terms;
+  const limit = holdAtMost < FOREVER ? runtime.timer(holdAtMost, () => lease.overdue()) : undefined;
   let result: T;
   work.bodyStarted();
   try {
     result = await runInHold(lease, scope, body);
   } catch (error) {
+    limit?.cancel();
     scope.end();
     await finish(services, lease, keepUntil)?.catch(() => {});
     throw error;
   }
+  limit?.cancel();
   scope.end();
   const released = finish(services, lease, keepUntil);
   if (released !== undefined) await released;

@@ -1,6 +1,14 @@
 import type { HeldType, LockType } from '../../backends/lock-backend.js';
 import { LockConfigurationError } from '../errors.js';
-import { type Duration, type Milliseconds, toLeaseTime, toWaitTime } from './duration.js';
+import {
+  type Duration,
+  FOREVER,
+  MAX_TIMEOUT,
+  type Milliseconds,
+  toLeaseTime,
+  toMilliseconds,
+  toWaitTime,
+} from './duration.js';
 import { checkOptionNames } from './option-names.js';
 
 /** Whether a call waits until Redis has confirmed its release. See {@link LockOptions.release}. @publicApi */
@@ -56,6 +64,13 @@ export interface LockOptions {
    */
   readonly reentry?: boolean;
   /**
+   * For `withLock` and decorated methods: how long the body may hold the lock, at most 24 days. After that time, its
+   * `signal` aborts with LockAbortedError, and the lock is no longer renewed. It ends with its lease, or when the body
+   * ends, because the body may still be running. A body that ends before its lease does returns its result; after that,
+   * the call fails with LockLostError (see `onLost`). A re-entry only aborts its own signal. Default: no limit.
+   */
+  readonly holdAtMost?: Duration;
+  /**
    * The name of this acquisition in events, metrics and client records. It describes the purpose in at most 200
    * characters and, unlike the lock's name, is the same for all calls. Default: none. (A decorated method has one
    * automatically.)
@@ -85,6 +100,8 @@ export interface AcquisitionTerms extends Purpose {
   readonly signal: AbortSignal | undefined;
   readonly onLost: 'throw' | 'warn';
   readonly release: ReleaseMode;
+  /** `Infinity`: without a limit. */
+  readonly holdAtMost: Milliseconds;
   /** Whether the caller shares locks that are held around it. Otherwise it is treated as one outside all locks. */
   readonly reentry: boolean;
   /** Whether the caller can do without this lock. Its wait is then never part of a deadlock. */
@@ -96,6 +113,7 @@ export interface AcquisitionTerms extends Purpose {
 /** The defaults that are the same for every service. */
 export const DEFAULT_TERMS = {
   type: 'reentrant',
+  holdAtMost: FOREVER,
   fixed: false,
   signal: undefined,
   group: '',
@@ -115,6 +133,7 @@ const OPTION_NAMES = [
   'onLost',
   'release',
   'reentry',
+  'holdAtMost',
   'group',
 ];
 export const RELEASE_MODES: readonly ReleaseMode[] = ['confirmed', 'background'];
@@ -135,7 +154,15 @@ export const LONGEST_GROUP = 200;
  */
 export function toTerms(options: LockOptions, defaults: AcquisitionTerms, what: string): AcquisitionTerms {
   checkOptionNames(options, OPTION_NAMES, what);
-  const { waitTime, outageTimeout, leaseTime, type = defaults.type, signal, onLost = defaults.onLost } = options;
+  const {
+    waitTime,
+    outageTimeout,
+    leaseTime,
+    holdAtMost,
+    type = defaults.type,
+    signal,
+    onLost = defaults.onLost,
+  } = options;
   const { release = defaults.release, group = defaults.group, reentry = defaults.reentry } = options;
   if (options.type !== undefined && !LOCK_TYPES.includes(options.type)) {
     throw new LockConfigurationError(`${what}: type is '${type}'; it must be one of ${LOCK_TYPES.join(', ')}`);
@@ -160,6 +187,10 @@ export function toTerms(options: LockOptions, defaults: AcquisitionTerms, what: 
     method: defaults.method,
     skips: defaults.skips,
     reentry,
+    holdAtMost:
+      holdAtMost === undefined
+        ? defaults.holdAtMost
+        : toMilliseconds(holdAtMost, `${what}: holdAtMost`, 1, MAX_TIMEOUT),
     tentative: defaults.tentative,
     onLost,
     release,

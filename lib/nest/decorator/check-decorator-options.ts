@@ -15,6 +15,7 @@ const OPTION_NAMES: readonly string[] = [
   'service',
   'onBusy',
   'holdAtLeast',
+  'holdAtMost',
   'onLost',
   'release',
   'reentry',

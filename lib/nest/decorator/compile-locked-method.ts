@@ -1,6 +1,7 @@
 import { LockConfigurationError } from '../../engine/errors.js';
 import {
   MAX_LEASE_TIME,
+  MAX_TIMEOUT,
   type Milliseconds,
   toLeaseTime,
   toMilliseconds,
@@ -62,14 +63,14 @@ export function compileLockedMethod(
   const { holdAtLeast } = options;
   const lockOptions = toLockOptions(options, where);
   const purpose = purposeOf(options, where);
+  const least = holdAtLeast === undefined ? 0 : toMilliseconds(holdAtLeast, `${where}: holdAtLeast`, 0, MAX_LEASE_TIME);
+  if (lockOptions?.holdAtMost !== undefined && least > (lockOptions.holdAtMost as Milliseconds))
+    throw new LockConfigurationError(`${where}: holdAtLeast is longer than holdAtMost`);
   return {
     ...compileMethod(key, body, options, where),
     kind: returnKindOf(prototype, key, body, options.returns, where),
     termsIn: resolvedOncePerService((locks) => locks.termsOf(lockOptions, purpose)),
-    holdOptions:
-      holdAtLeast === undefined
-        ? {}
-        : { holdAtLeast: toMilliseconds(holdAtLeast, `${where}: holdAtLeast`, 0, MAX_LEASE_TIME) },
+    holdOptions: holdAtLeast === undefined ? {} : { holdAtLeast: least as Milliseconds },
     onBusy: toBusyAnswer(options.onBusy, prototype, where),
   };
 }
@@ -113,7 +114,7 @@ function toNamesOf(key: LockKey, where: string, method: string): NamesOf {
 
 /** @returns `undefined` if the service's defaults apply */
 function toLockOptions(
-  { waitTime, outageTimeout, leaseTime, type, onLost, release, reentry, onBusy }: DistributedLockOptions,
+  { waitTime, outageTimeout, leaseTime, holdAtMost, type, onLost, release, reentry, onBusy }: DistributedLockOptions,
   where: string,
 ): LockOptions | undefined {
   const isAnswered = onBusy !== undefined && onBusy !== 'throw';
@@ -122,6 +123,7 @@ function toLockOptions(
     ...(waitTime !== undefined && { waitTime: toWaitTime(waitTime, `${where}: waitTime`) }),
     ...(outageTimeout !== undefined && { outageTimeout: toWaitTime(outageTimeout, `${where}: outageTimeout`) }),
     ...(leaseTime !== undefined && { leaseTime: toLeaseTime(leaseTime, `${where}: leaseTime`) }),
+    ...(holdAtMost !== undefined && { holdAtMost: toMilliseconds(holdAtMost, `${where}: holdAtMost`, 1, MAX_TIMEOUT) }),
     ...(type !== undefined && { type }),
     ...(onLost !== undefined && { onLost }),
     ...(release !== undefined && { release }),

@@ -90,6 +90,12 @@ export interface DistributedLockOptions<Args extends readonly unknown[] = Anythi
    */
   readonly holdAtLeast?: Duration;
   /**
+   * How long the method may hold the lock, at most 24 days. After that time, the `signal` of `currentLease()` aborts
+   * with LockAbortedError, and the lock is no longer renewed: it ends with its lease, or when the method ends. See
+   * `LockOptions.holdAtMost`. Default: no limit.
+   */
+  readonly holdAtMost?: Duration;
+  /**
    * What happens if the lock was lost while the method ran. `'throw'`: the call fails with LockLostError. `'warn'`: a
    * warning is logged, and the call returns the result. Default: the module's.
    */

@@ -3,6 +3,7 @@ import { MemoryBackend } from '../../../lib/backends/memory/memory-backend.js';
 import { MemoryStore } from '../../../lib/backends/memory/memory-store.js';
 import type { HolderClient } from '../../../lib/engine/clients/describe-holder.js';
 import { HolderLookup } from '../../../lib/engine/clients/holder-lookup.js';
+import { FOREVER } from '../../../lib/engine/terms/duration.js';
 import { VirtualRuntime } from '../../support/runtime/virtual-runtime.js';
 
 const HOLD = {
@@ -123,8 +124,15 @@ describe('the lookup of the holder of a lock', () => {
   it('describes the holder of a lock of this process, and one that is known, without a question', async () => {
     const { runtime, asked, lookup, linesOn } = open();
     await runtime.advance(1_000);
-    const terms = { onLost: 'throw', release: 'confirmed', reentry: true, group: 'jobs', method: 'Jobs.run' } as const;
-    const own = lookup.own({ since: 400, shares: [{ terms, lose: () => {} }] });
+    const terms = {
+      onLost: 'throw',
+      release: 'confirmed',
+      reentry: true,
+      holdAtMost: FOREVER,
+      group: 'jobs',
+      method: 'Jobs.run',
+    } as const;
+    const own = lookup.own({ since: 400, shares: [{ terms, lose: () => {}, requestEnd: () => {} }] });
     expect(own).toEqual({
       clientId: 'bob',
       application: 'stock',

@@ -1,9 +1,17 @@
 import { Attempt } from '../../../lib/engine/attempt.js';
 import { LockLostError } from '../../../lib/engine/errors.js';
 import { HeldLock, type LockKeeper, type LockShare } from '../../../lib/engine/lease/held-lock.js';
+import { FOREVER } from '../../../lib/engine/terms/duration.js';
 import { openVirtualWorld } from '../../support/lock-world.js';
 
-const TERMS = { onLost: 'throw', release: 'confirmed', reentry: true, group: '', method: '' } as const;
+const TERMS = {
+  onLost: 'throw',
+  release: 'confirmed',
+  reentry: true,
+  holdAtMost: FOREVER,
+  group: '',
+  method: '',
+} as const;
 
 /** Records what happens to a held lock. */
 class Keeper implements LockKeeper {
@@ -42,7 +50,7 @@ describe('a held lock', () => {
     const share = (): LockShare => {
       const lost: Error[] = [];
       losses.push(lost);
-      const made: LockShare = { terms: TERMS, lose: (error) => void lost.push(error) };
+      const made: LockShare = { terms: TERMS, requestEnd: () => {}, lose: (error) => void lost.push(error) };
       held.share(made);
       return made;
     };

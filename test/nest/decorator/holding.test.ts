@@ -27,6 +27,13 @@ class Jobs {
     return section.visit('done');
   }
 
+  @DistributedLock({ key: 'endless', holdAtMost: 100 })
+  async endless() {
+    const lease = currentLease();
+    await until(() => lease?.signal.aborted);
+    return String(lease?.signal.reason);
+  }
+
   @DistributedLock({ key: 'tolerant', leaseTime: 100, onLost: 'warn' })
   async tolerant() {
     const lease = currentLease();
@@ -85,6 +92,21 @@ describe('how long and how a decorated method holds its lock', () => {
     expect(await next.locks.isLocked('nightly')).toBe(true);
     await next.locks.forceRelease('nightly');
     await next.close();
+  });
+
+  it('aborts the signal after holdAtMost, and releases the lock when the method has ended', async () => {
+    expect(await jobs.endless()).toContain("the lock 'endless' has run for longer than holdAtMost (100 ms)");
+    await until(async () => !(await app.locks.isLocked('endless')));
+  });
+
+  it('refuses a holdAtLeast that is longer than holdAtMost', () => {
+    expect(() => {
+      class Wrong {
+        @DistributedLock({ key: 'a', holdAtLeast: '1m', holdAtMost: '30s' })
+        async run() {}
+      }
+      return Wrong;
+    }).toThrow('Wrong.run: holdAtLeast is longer than holdAtMost');
   });
 
   it('fails with LockLostError when a fixed leaseTime ends before the method does', async () => {

@@ -1,0 +1,113 @@
+import { LockAbortedError, LockConfigurationError, LockLostError } from '../../../lib/engine/errors.js';
+import type { Lease } from '../../../lib/engine/lease/lease.js';
+import { openVirtualWorld } from '../../support/lock-world.js';
+import { errorOf } from '../../support/section.js';
+
+describe('holdAtMost', () => {
+  const world = openVirtualWorld();
+  const options = { holdAtMost: '1m' } as const;
+
+  /** A body that ends when the test says so. */
+  function body() {
+    let end!: (value: string) => void;
+    let entered!: (lease: Lease) => void;
+    const lease = new Promise<Lease>((resolve) => {
+      entered = resolve;
+    });
+    const run = (lease: Lease) =>
+      new Promise<string>((resolve) => {
+        end = resolve;
+        entered(lease);
+      });
+    return { run, lease, end: (value: string) => end(value) };
+  }
+
+  it('aborts the signal, renews no longer, and leaves the lock to others when its lease has ended', async () => {
+    const [{ locks, runtime, logger }, other] = [await world.process(), await world.process()];
+    const { run, lease: entering, end } = body();
+    const call = locks.withLock('order', options, run);
+    const lease = await entering;
+    await runtime.advance(59_000);
+    expect(lease.signal.aborted).toBe(false);
+    await runtime.advance(1_500);
+    expect(lease.signal.reason).toBeInstanceOf(LockAbortedError);
+    expect(lease.signal.reason.message).toContain('longer than holdAtMost (60000 ms)');
+    expect(logger.warnings).toEqual([expect.stringContaining("The lock 'order' was held for longer than holdAtMost")]);
+    expect(lease.held).toBe(true);
+
+    // Neither another process nor this one gets it while its lease lasts, because the body may still run.
+    const waits = [other.locks.acquire('order'), locks.acquire('order')];
+    expect(await other.locks.tryAcquire('order')).toBeNull();
+    await runtime.advance(31_000);
+    expect(lease.held).toBe(false);
+    const winner = await Promise.race(waits);
+    end('late');
+    expect(await errorOf(call)).toBeInstanceOf(LockLostError);
+    await winner.release();
+    await runtime.until(Promise.all(waits).then((leases) => Promise.all(leases.map((each) => each.release()))));
+  });
+
+  it('frees the lock and returns the result when the body ends before the lease does', async () => {
+    const [{ locks, runtime }, other] = [await world.process(), await world.process()];
+    const { run, lease: entering, end } = body();
+    const call = locks.withLock('order', options, run);
+    const lease = await entering;
+    const waiting = other.locks.acquire('order');
+    await runtime.advance(61_000);
+    expect(lease.signal.aborted).toBe(true);
+    end('stopped');
+    expect(await call).toBe('stopped');
+    await (await waiting).release();
+  });
+
+  it('does nothing to a body that ends in time', async () => {
+    const { locks, runtime, logger } = await world.process();
+    let signal: AbortSignal | undefined;
+    await locks.withLock('order', options, (lease) => {
+      signal = lease.signal;
+    });
+    await runtime.advance(120_000);
+    expect(signal?.aborted).toBe(false);
+    expect(logger.warnings).toEqual([]);
+  });
+
+  it('reaches the bodies that have entered the lock again', async () => {
+    const { locks, runtime } = await world.process();
+    const { run, lease: entering, end } = body();
+    const call = locks.withLock('order', options, () => locks.withLock('order', run));
+    const inner = await entering;
+    await runtime.advance(61_000);
+    expect(inner.signal.aborted).toBe(true);
+    end('stopped');
+    expect(await call).toBe('stopped');
+  });
+
+  it('of a re-entry aborts only its own signal', async () => {
+    const { locks, runtime } = await world.process();
+    const { run, lease: entering, end } = body();
+    let outer: Lease | undefined;
+    const call = locks.withLock('order', (lease) => {
+      outer = lease;
+      return locks.withLock('order', options, run);
+    });
+    const inner = await entering;
+    await runtime.advance(200_000);
+    expect(inner.signal.reason).toBeInstanceOf(LockAbortedError);
+    expect(outer?.signal.aborted).toBe(false);
+    expect(outer?.held).toBe(true);
+    end('stopped');
+    expect(await call).toBe('stopped');
+  });
+
+  it('is refused where no body runs, and where it is no duration', async () => {
+    const { locks } = await world.process();
+    for (const call of [
+      () => locks.acquire('order', options),
+      () => locks.tryAcquire('order', options),
+      () => locks.withLock('order', { holdAtMost: 0 }, () => 'in'),
+      () => locks.withLock('order', { holdAtMost: 'long' as '1m' }, () => 'in'),
+      () => locks.singleFlight('order', options as object, () => 'in'),
+    ])
+      expect(await errorOf((async () => call())())).toBeInstanceOf(LockConfigurationError);
+  });
+});
