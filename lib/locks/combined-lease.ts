@@ -1,6 +1,8 @@
+import { printsAs } from '../backends/prints-as.js';
 import { LockConfigurationError, LockError, LockLostError, LockNotOwnedError } from '../engine/errors.js';
 import type { Lease } from '../engine/lease/lease.js';
 import { LockLease } from '../engine/lease/lock-lease.js';
+import { printedLease } from '../engine/lease/printed-lease.js';
 import type { LockEngine } from '../engine/lock-engine.js';
 import { LockScope, lockScopes, scopeAround } from '../engine/scope/lock-scope.js';
 import { type Duration, MIN_LEASE_TIME, toMilliseconds } from '../engine/terms/duration.js';
@@ -220,3 +222,5 @@ function unusedKey(used: ReadonlyMap<string, unknown>, name: string, place: stri
   for (let n = 2; used.has(key); n++) key = `${name} (${place}, ${n})`;
   return key;
 }
+
+printsAs(CombinedLease, printedLease);

@@ -1,3 +1,4 @@
+import { printsAs } from '../backends/prints-as.js';
 import type { LockEngine } from '../engine/lock-engine.js';
 import type { Synchronizer } from '../engine/permits/synchronizer.js';
 import { countDown, deleteLatch, trySetCount } from '../engine/permits/synchronizer-changes.js';
@@ -81,3 +82,5 @@ export class CountDownLatch {
     return this.engine.synchronizers.change(this.object, deleteLatch, undefined);
   }
 }
+
+printsAs(CountDownLatch, ({ name }) => ({ name }));

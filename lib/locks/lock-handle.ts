@@ -1,4 +1,5 @@
 import type { LockType } from '../backends/lock-backend.js';
+import { printsAs } from '../backends/prints-as.js';
 import type { Lease } from '../engine/lease/lease.js';
 import type { LockLease } from '../engine/lease/lock-lease.js';
 import type { LockEngine } from '../engine/lock-engine.js';
@@ -113,3 +114,5 @@ export abstract class LockHandle {
     return this.getHoldCount() > 0;
   }
 }
+
+printsAs(LockHandle, ({ name, commandGroup }) => ({ name, type: commandGroup?.type }));

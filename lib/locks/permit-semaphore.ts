@@ -1,3 +1,4 @@
+import { printsAs } from '../backends/prints-as.js';
 import type { PermitCounts } from '../backends/synchronizer-backend.js';
 import { LockConfigurationError, LockNotOwnedError } from '../engine/errors.js';
 import type { LockEngine } from '../engine/lock-engine.js';
@@ -235,3 +236,5 @@ export class PermitExpirableSemaphore {
     return toCount(permits, `${method} of ${this.object.what}: permits`, least, most);
   }
 }
+
+printsAs(PermitExpirableSemaphore, ({ name }) => ({ name }));

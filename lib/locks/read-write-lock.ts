@@ -1,3 +1,4 @@
+import { printsAs } from '../backends/prints-as.js';
 import type { LockEngine } from '../engine/lock-engine.js';
 import { ReentrantLock } from './reentrant-lock.js';
 
@@ -74,3 +75,5 @@ export class ReadWriteLockSide extends ReentrantLock {
     return (await this.isLocked()) ? super.remainTimeToLive() : -2;
   }
 }
+
+printsAs(ReadWriteLock, ({ name }) => ({ name }));

@@ -1,3 +1,4 @@
+import { printsAs } from '../backends/prints-as.js';
 import type { LockEngine } from '../engine/lock-engine.js';
 import type { Synchronizer } from '../engine/permits/synchronizer.js';
 import {
@@ -146,3 +147,5 @@ export class Semaphore {
     return toCount(permits, `${method} of ${this.object.what}: permits`);
   }
 }
+
+printsAs(Semaphore, ({ name }) => ({ name }));

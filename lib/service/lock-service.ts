@@ -1,4 +1,5 @@
 import type { ExpectedHolders } from '../backends/lock-backend.js';
+import { printsAs } from '../backends/prints-as.js';
 import { LockConfigurationError } from '../engine/errors.js';
 import type { LockEventName, LockEvents } from '../engine/events/lock-events.js';
 import type { FlightOptions, FlightTerms } from '../engine/flights/flight-terms.js';
@@ -518,3 +519,8 @@ function expectedHolders(options: ForceReleaseOptions | undefined): ExpectedHold
 function refuse(why: string): never {
   throw new LockConfigurationError(`forceRelease(): ${why}`);
 }
+
+printsAs(LockService, ({ engine }) => ({
+  backend: engine.settings.backend.description,
+  clientId: engine.settings.clientId,
+}));

@@ -21,6 +21,7 @@ import {
   type Subscription,
   type TransferRequest,
 } from '../backends/lock-backend.js';
+import { printsAs } from '../backends/prints-as.js';
 import type { AcquisitionTools, TakenLocks } from './acquisition.js';
 import { DatabaseWait } from './database-wait.js';
 import { HeldLocks } from './held-locks.js';
@@ -245,3 +246,5 @@ function granted({ token, reserved }: TokenRange): Acquired {
 function busyOf({ remaining, holder }: Busy): Busy {
   return { acquired: false, remaining, holder };
 }
+
+printsAs(SqlLockBackend, ({ description }) => ({ description }));

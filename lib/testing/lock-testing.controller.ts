@@ -3,6 +3,7 @@ import { BackendError } from '../backends/backend-error.js';
 import type { LockBackend } from '../backends/lock-backend.js';
 import { MemoryBackend } from '../backends/memory/memory-backend.js';
 import { MemoryStore } from '../backends/memory/memory-store.js';
+import { printsAs } from '../backends/prints-as.js';
 import { nodeRuntime } from '../engine/node-runtime.js';
 import type { LockOptions } from '../engine/terms/lock-options.js';
 import { createLockServiceWith } from '../service/create-lock-service.js';
@@ -166,3 +167,5 @@ function failing<T extends object>(target: T, isDown: () => boolean, others: Par
 function down(): BackendError {
   return new BackendError('failBackend() was called in this test', 'unavailable', 'refused');
 }
+
+printsAs(LockTestingController, () => ({}));

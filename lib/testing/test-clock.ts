@@ -1,4 +1,5 @@
 import { setImmediate as realSetImmediate } from 'node:timers';
+import { printsAs } from '../backends/prints-as.js';
 import type { Runtime, Timer } from '../backends/runtime.js';
 import { nodeRuntime } from '../engine/node-runtime.js';
 import { type Duration, toMilliseconds } from '../engine/terms/duration.js';
@@ -141,3 +142,5 @@ function timeSource(): () => number {
   // Vitest 2 replaces timers and dates, but not `performance`.
   return !isMonotonicFaked && areOthersFaked ? Date.now : performance.now;
 }
+
+printsAs(TestRuntime, () => ({}));

@@ -17,6 +17,7 @@ import type {
   TransferRequest,
 } from '../lock-requests.js';
 import { ticketOwner } from '../owner-ids.js';
+import { printsAs } from '../prints-as.js';
 import type { MemberAcquireRequest, MemberReleaseRequest } from '../quorum/quorum-member.js';
 import type { Runtime } from '../runtime.js';
 import type { Subscription, Wake } from '../subscription.js';
@@ -279,3 +280,5 @@ export class MemoryBackend implements LockBackend {
     return Math.floor(this.clock.wall() * 1000);
   }
 }
+
+printsAs(MemoryBackend, ({ description }) => ({ description }));

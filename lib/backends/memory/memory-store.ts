@@ -1,6 +1,7 @@
 import { WaitStore } from '../in-process-waits.js';
 import type { ClientRecord } from '../lock-directory.js';
 import type { Removal } from '../lock-requests.js';
+import { printsAs } from '../prints-as.js';
 import type { Runtime } from '../runtime.js';
 import { Channels } from './channels.js';
 import { ExpiringMap } from './expiring-map.js';
@@ -79,3 +80,5 @@ export function processStore(): MemoryStore {
   global[PROCESS_STORE] ??= new MemoryStore();
   return global[PROCESS_STORE];
 }
+
+printsAs(MemoryStore, () => ({}));

@@ -17,6 +17,7 @@ import type {
   TransferRequest,
 } from '../lock-requests.js';
 import type { NodeWatch } from '../node-outage.js';
+import { printsAs } from '../prints-as.js';
 import { QUORUM_CONFIRMS } from '../reasons-to-confirm.js';
 import type { Runtime } from '../runtime.js';
 import type { Subscription, Wake } from '../subscription.js';
@@ -262,3 +263,5 @@ export class QuorumBackend implements LockBackend {
     }
   }
 }
+
+printsAs(QuorumBackend, ({ description }) => ({ description }));

@@ -19,6 +19,7 @@ import {
   type TransferRequest,
   type Wake,
 } from '../lock-backend.js';
+import { printsAs } from '../prints-as.js';
 import type { QuorumMember } from '../quorum/quorum-member.js';
 import { REPLICAS_CONFIRM } from '../reasons-to-confirm.js';
 import type { Runtime } from '../runtime.js';
@@ -251,3 +252,5 @@ export class RedisBackend implements QuorumMember {
     return Math.max(0, received - (this.channels.isSubscribed(key, type, this.options.clientId, head) ? 1 : 0));
   }
 }
+
+printsAs(RedisBackend, ({ description }) => ({ description }));

@@ -1,4 +1,5 @@
 import { BackOff } from '../../backends/back-off.js';
+import { printsAs } from '../../backends/prints-as.js';
 import type { Timer } from '../../backends/runtime.js';
 import { LockAbortedError, LockConfigurationError, LockError } from '../errors.js';
 import type { LockLease } from '../lease/lock-lease.js';
@@ -222,3 +223,5 @@ export class Candidate implements Leadership {
 export function standByTerms(terms: AcquisitionTerms): AcquisitionTerms {
   return { ...terms, waitTime: FOREVER, outageTimeout: FOREVER, onLost: 'throw', standsBy: true };
 }
+
+printsAs(Candidate, ({ name, isLeader }) => ({ name, isLeader }));

@@ -1,4 +1,5 @@
-import { type BackendError, withReason } from '../../backends/lock-backend.js';
+import { type BackendError, type HeldType, withReason } from '../../backends/lock-backend.js';
+import { printsAs } from '../../backends/prints-as.js';
 import { detachable, detachLock, toDetachedTime } from '../detached/detach-lock.js';
 import { LockAbortedError, LockError, LockLostError, LockNotOwnedError, LockUnavailableError } from '../errors.js';
 import { lostOnReleaseError } from '../loss-reasons.js';
@@ -13,6 +14,7 @@ import { isKept, leaveToLapse } from './hold-at-least.js';
 import type { DetachOptions, Lease } from './lease.js';
 import { type Moment, validity } from './lease-clock.js';
 import { announceDetached, announceLost, announceReleased } from './lease-events.js';
+import { printedLease } from './printed-lease.js';
 
 const NONE: readonly HeldLock[] = [];
 const ENDED: Promise<void> = Promise.resolve();
@@ -59,6 +61,10 @@ export class LockLease implements ScopedLease, LockShare, ReleaseListener {
 
   get owner(): string {
     return this.locks[0].owner;
+  }
+
+  get type(): HeldType {
+    return this.locks[0].type;
   }
 
   get owners(): ReadonlyMap<string, string> {
@@ -418,3 +424,5 @@ function drop(
 function worst(outcomes: readonly ReleaseOutcome[]): ReleaseOutcome {
   return outcomes.includes('gone') ? 'gone' : outcomes.includes('unreachable') ? 'unreachable' : 'released';
 }
+
+printsAs(LockLease, printedLease);
