@@ -29,6 +29,7 @@ export class SqlWorld {
     const service = createLockService({
       backend: this.backend(options),
       logger: this.logger,
+      waitTime: Number.POSITIVE_INFINITY,
       shutdownTimeout: 100,
       ...settings,
     });
