@@ -26,7 +26,10 @@ export interface BatchCallOwner<Request extends Batchable, Reply> {
   callEnded(call: BatchCall<Request, Reply>): void;
 }
 
-/** One script call for several requests. */
+/**
+ * The life of one script call: for several requests that were sent together, or for a single one. It settles its
+ * requests, and tells the health of its node how that went.
+ */
 export class BatchCall<Request extends Batchable, Reply> implements ScriptRequest {
   readonly script: Script;
   readonly keys: readonly string[];
@@ -69,7 +72,7 @@ export class BatchCall<Request extends Batchable, Reply> implements ScriptReques
   }
 
   send(): void {
-    this.call = this.batch.connection.run(this);
+    this.call = this.batch.connection.scripts.run(this);
   }
 
   done(reply: unknown): void {
@@ -88,8 +91,9 @@ export class BatchCall<Request extends Batchable, Reply> implements ScriptReques
       }
     }
     if (this.givenUp) return batch.callEnded(this);
-    if (failure === undefined || isAnswered) this.node.answered(this.deadline !== undefined);
-    else noteFailure(this.node, failure, true);
+    if (failure === undefined || isAnswered)
+      this.node.answered(command.subject !== 'notes' && this.deadline !== undefined);
+    else this.noteFailure(failure, true);
     batch.callEnded(this);
   }
 
@@ -99,9 +103,9 @@ export class BatchCall<Request extends Batchable, Reply> implements ScriptReques
     // The error may concern only one of the keys.
     if (this.divisible && mayConcernOneKey(error)) for (const item of pending) batch.sendAlone(this.dispatch, item);
     else {
-      if (!this.givenUp)
-        noteFailure(this.node, callError(error, call, batch.connection.description), call.isAnswer(error));
-      for (const item of pending) batch.reject(item, callError(error, call, batch.connection.description));
+      const failure = () => callError(error, call, batch.connection.description, this.command.subjectKeys);
+      if (!this.givenUp) this.noteFailure(failure(), call.isAnswer(error));
+      for (const item of pending) batch.reject(item, failure());
     }
     batch.callEnded(this);
   }
@@ -112,15 +116,20 @@ export class BatchCall<Request extends Batchable, Reply> implements ScriptReques
     const overdue = items.filter((item) => item.isOverdue(now));
     if (overdue.length === 0) return;
     this.node.failed(false);
-    if (batch.connection.overdue(call, this)) return;
+    if (batch.connection.scripts.overdue(call, this)) return;
     const isLast = items.every((item) => item.settled || item.isOverdue(now));
     this.givenUp = isLast;
-    if (isLast) batch.connection.giveUp(call);
+    if (isLast) batch.connection.scripts.giveUp(call);
     const outcome = isLast && !call.written ? 'refused' : 'unknown';
     const error = () => timeoutError(batch.connection, batch.commandTimeout, outcome, call.validUntil);
     for (const item of overdue) batch.reject(item, error());
     // The call may never be answered, so later requests must not wait for it.
     if (isLast) batch.callEnded(this);
+  }
+
+  private noteFailure(failure: BackendError, refused: boolean): void {
+    if (refused && this.command.subject === 'notes') this.node.answered(false);
+    else noteFailure(this.node, failure, refused);
   }
 
   private get node(): NodeHealth {

@@ -34,7 +34,7 @@ export function refuseFailure<Request>(
   if (!Array.isArray(answer) || !Array.isArray(answer[0])) return;
   const [message, ...types] = answer[0].map(String);
   const code = errorCode(message);
-  if (code === 'READONLY') connection.leaveReplica(call);
+  if (code === 'READONLY') connection.scripts.leaveReplica(call);
   if (code === 'NOTALOCK') throw notALock(keys[0].of(request), connection.description);
   const wrong = keys.findIndex(({ type }, index) => types[index] !== type && types[index] !== 'none');
   if (code === 'WRONGTYPE' && wrong >= 0) {

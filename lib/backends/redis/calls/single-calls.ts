@@ -1,10 +1,12 @@
-import type { BackendError, NodeHealth } from '../../lock-backend.js';
+import type { BackendError } from '../../lock-backend.js';
 import { answerTimer, type Runtime, type Timer } from '../../runtime.js';
 import type { RedisConnection } from '../connection/redis-connection.js';
-import { callError, noteFailure } from '../connection/redis-errors.js';
-import type { ScriptCall, ScriptRequest } from '../connection/script-call.js';
+import type { ScriptCall } from '../connection/script-call.js';
 import type { Script } from '../scripts.js';
-import { closedError, timeoutError } from './call-errors.js';
+import { BatchCall, type BatchCallOwner, Dispatch } from './batch-call.js';
+import { BatchedRequest } from './batched-request.js';
+import type { Batchable, BatchedScript, Subject } from './batched-script.js';
+import { closedError } from './call-errors.js';
 
 export interface SingleReply {
   readonly reply: unknown;
@@ -14,26 +16,22 @@ export interface SingleReply {
 /** Whether the server executes a script in time or not at all. */
 type Limit = 'in time' | 'any time';
 
-/**
- * What calls say about their node. `locks`: they ask for a lock, or for what belongs to it, so a refusal means that the
- * node does not grant locks. `notes`: they concern what clients write about themselves and for each other. A refusal,
- * for example by a Redis that is full, says nothing about locks. Only silence does.
- */
-export type Subject = 'locks' | 'notes';
+type SingleRequest = BatchedRequest<Batchable, SingleReply>;
 
 /**
  * Script calls that are too rare to be sent in batches. Like batches, they are sent at the end of the tick and answered
  * within the command timeout. The time is counted from the end of the tick, so that a long tick shortens neither the
  * caller's wait nor the script's deadline.
  */
-export class SingleCalls {
-  private readonly pending = new Set<SingleCall>();
+export class SingleCalls implements BatchCallOwner<Batchable, SingleReply> {
+  /** The requests without an answer, each with its timer once it was sent. */
+  private readonly pending = new Map<SingleRequest, Timer | undefined>();
   private closed = false;
 
   constructor(
-    private readonly connection: RedisConnection,
+    readonly connection: RedisConnection,
     private readonly runtime: Runtime,
-    private readonly commandTimeout: number,
+    readonly commandTimeout: number,
     private readonly subject: Subject = 'locks',
   ) {}
 
@@ -57,104 +55,83 @@ export class SingleCalls {
   /** Rejects all calls that have no answer. */
   close(): void {
     this.closed = true;
-    for (const call of this.pending) call.close();
+    for (const item of [...this.pending.keys()]) this.reject(item, closedError(this.connection));
   }
 
+  resolve(item: SingleRequest, reply: SingleReply): void {
+    this.settle(item);
+    item.resolve(reply);
+  }
+
+  reject(item: SingleRequest, error: BackendError): void {
+    if (item.settled) return;
+    this.settle(item);
+    item.reject(error);
+  }
+
+  /** Never called, because there is nothing to divide. */
+  sendAlone(): void {}
+
+  callEnded(): void {}
+
   private send(script: Script, keys: readonly string[], args: readonly string[], limit: Limit): Promise<SingleReply> {
-    const { connection, runtime, commandTimeout, pending, subject } = this;
+    const { connection, runtime, commandTimeout } = this;
     return new Promise((resolve, reject) => {
       if (this.closed) return reject(closedError(connection));
-      const end = () => pending.delete(call);
-      const call = new SingleCall(script, keys, args, limit, subject, connection, resolve, reject, end);
-      pending.add(call);
-      runtime.detached(() => process.nextTick(() => call.send(runtime, commandTimeout)));
+      const item: SingleRequest = new BatchedRequest({ key: keys[0] }, resolve, reject);
+      this.pending.set(item, undefined);
+      const command = new SingleScript(script, keys, args, limit === 'in time', this.subject);
+      const send = () => {
+        if (item.settled) return;
+        item.deadline = runtime.monotonic() + commandTimeout;
+        const call = new BatchCall(this, command, [item], new Dispatch());
+        this.startTimer(item, call);
+        call.send();
+      };
+      runtime.detached(() => process.nextTick(send));
     });
+  }
+
+  private startTimer(item: SingleRequest, call: BatchCall<Batchable, SingleReply>): void {
+    const timer = answerTimer(this.runtime, item.deadline, (moment) => {
+      call.expire(moment);
+      if (!item.settled) this.startTimer(item, call);
+    });
+    this.pending.set(item, timer);
+  }
+
+  private settle(item: SingleRequest): void {
+    item.settled = true;
+    this.pending.get(item)?.cancel();
+    this.pending.delete(item);
   }
 }
 
-class SingleCall implements ScriptRequest {
-  readonly divisible = false;
-  deadline: number | undefined;
-  private call!: ScriptCall;
-  private timer: Timer | undefined;
-  private due = 0;
-  private ended = false;
-  /** Whether the call was abandoned. A late answer then says nothing about the node: see batch-call.ts. */
-  private givenUp = false;
+/** A call that is about one thing. */
+class SingleScript implements BatchedScript<Batchable, SingleReply> {
+  readonly unsentReply = undefined;
 
   constructor(
     readonly script: Script,
-    readonly keys: readonly string[],
-    readonly args: readonly string[],
-    private readonly limit: Limit,
-    private readonly subject: Subject,
-    private readonly connection: RedisConnection,
-    private readonly resolve: (reply: SingleReply) => void,
-    private readonly reject: (error: BackendError) => void,
-    private readonly onEnd: () => void,
+    readonly subjectKeys: readonly string[],
+    private readonly values: readonly string[],
+    readonly limited: boolean,
+    readonly subject: Subject,
   ) {}
 
-  send(runtime: Runtime, commandTimeout: number): void {
-    if (this.ended) return;
-    this.due = runtime.monotonic() + commandTimeout;
-    if (this.limit === 'in time') this.deadline = this.due;
-    this.startTimer(runtime, commandTimeout);
-    this.call = this.connection.run(this);
+  alike(): boolean {
+    return false;
   }
 
-  get repeatable(): boolean {
-    return this.deadline !== undefined && !this.ended;
+  keys(): readonly string[] {
+    return this.subjectKeys;
   }
 
-  extend(deadline: number): void {
-    this.deadline = this.due = Math.max(deadline, this.due);
+  args(): readonly string[] {
+    return this.values;
   }
 
-  done(reply: unknown): void {
-    if (!this.givenUp) this.node.answered(this.subject === 'locks' && this.deadline !== undefined);
-    this.end();
-    this.resolve({ reply, call: this.call });
-  }
-
-  fail(error: unknown): void {
-    const failure = callError(error, this.call, this.connection.description, this.keys);
-    if (!this.givenUp) this.noteFailure(failure, this.call.isAnswer(error));
-    this.end();
-    this.reject(failure);
-  }
-
-  close(): void {
-    this.end();
-    this.reject(closedError(this.connection));
-  }
-
-  private startTimer(runtime: Runtime, commandTimeout: number): void {
-    this.timer = answerTimer(runtime, this.due, (moment) => {
-      if (this.due <= moment) this.expire(commandTimeout);
-      if (!this.ended) this.startTimer(runtime, commandTimeout);
-    });
-  }
-
-  private expire(commandTimeout: number): void {
-    const { connection, call } = this;
-    if (connection.overdue(call, this)) return this.node.failed(false);
-    connection.giveUp(call);
-    this.fail(timeoutError(connection, commandTimeout, call.written ? 'unknown' : 'refused', call.validUntil));
-    this.givenUp = true;
-  }
-
-  private noteFailure(failure: BackendError, refused: boolean): void {
-    if (refused && this.subject === 'notes') this.node.answered(false);
-    else noteFailure(this.node, failure, refused);
-  }
-
-  private get node(): NodeHealth {
-    return this.connection.health.node(this.keys[0]);
-  }
-
-  private end(): void {
-    this.ended = true;
-    this.timer?.cancel();
-    this.onEnd();
+  read(reply: unknown, _index: number, _request: Batchable, call: ScriptCall): SingleReply {
+    return { reply, call };
   }
 }

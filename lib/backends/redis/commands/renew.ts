@@ -45,7 +45,7 @@ export class RenewBatch implements BatchedScript<RenewRequest, boolean> {
     const answers = arrayOf(reply, server);
     const [time] = answers;
     const answer = answers[1 + index];
-    if (index === 0) this.connection.sampleClock(call, [request.key], integerOf(time, server));
+    if (index === 0) this.connection.scripts.sampleClock(call, [request.key], integerOf(time, server));
     refuseFailure(answer, this.form.keys, request, call, this.connection);
     return integerOf(answer, server) === RENEWED;
   }

@@ -6,7 +6,6 @@ import type { Topology } from '../links/topology.js';
 import { serverName } from './check-version.js';
 import { IdlePings } from './idle-pings.js';
 import { NodeOutages } from './node-outages.js';
-import type { ScriptCall, ScriptRequest } from './script-call.js';
 import { ScriptRunner } from './script-runner.js';
 import { ServerClocks } from './server-clocks.js';
 import { SilentConnections } from './silent-connections.js';
@@ -21,7 +20,7 @@ interface ConnectionExtras {
 /** The connection on which scripts run. All calls to the servers of one {@link Topology} share it. */
 export class RedisConnection {
   readonly health: NodeOutages;
-  private readonly runner: ScriptRunner;
+  readonly scripts: ScriptRunner;
   private readonly clocks: ServerClocks;
   private readonly pings: IdlePings;
   private pending = 0;
@@ -45,7 +44,7 @@ export class RedisConnection {
     this.health = health ?? new NodeOutages(topology, context, silent);
     const clocks = new ServerClocks(topology, onFirstAnswer);
     this.clocks = clocks;
-    this.runner = new ScriptRunner(topology, context, clocks, silent);
+    this.scripts = new ScriptRunner(topology, context, clocks, silent);
     const ready = () => {
       clocks.forget();
       clocks.refresh([]);
@@ -92,33 +91,6 @@ export class RedisConnection {
     this.pending--;
   }
 
-  /** Runs a script, once the clock of its server is known. */
-  run(request: ScriptRequest): ScriptCall {
-    return this.runner.run(request);
-  }
-
-  /** Records the server time that a script returned. */
-  sampleClock(call: ScriptCall, keys: readonly string[], time: number): void {
-    this.runner.sampleClock(call, keys, time);
-  }
-
-  /**
-   * Called when a call got no answer in time. Asks once more on another connection, if the present one has gone silent.
-   *
-   * @returns whether the caller waits longer: see {@link ScriptRequest.extend}
-   */
-  overdue(call: ScriptCall, request: ScriptRequest): boolean {
-    return this.runner.overdue(call, request);
-  }
-
-  /**
-   * Cancels a call that got no answer in time, if that is still possible, and replaces its connection if that has gone
-   * silent.
-   */
-  giveUp(call: ScriptCall): void {
-    this.runner.giveUp(call);
-  }
-
   /**
    * Counts the replicas that have everything that was written on a connection. Resolves once `enough` of them have it,
    * or after `timeout` ms.
@@ -135,11 +107,6 @@ export class RedisConnection {
   /** Opens another connection to the same servers, for commands that block it. */
   duplicate(context: ConnectionContext): RedisConnection {
     return new RedisConnection(this.topology.duplicate(), context, { health: this.health });
-  }
-
-  /** Reconnects to the master, after the server of this call has said that it is a replica. */
-  leaveReplica(call: ScriptCall): void {
-    this.runner.leaveReplica(call);
   }
 
   /** Closes our own connections; unanswered commands fail. Settles when the connections are closed. */
