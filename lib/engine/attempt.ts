@@ -1,5 +1,6 @@
 import {
   type Acquired,
+  type AcquireReply,
   type AcquireRequest,
   BackendError,
   type Busy,
@@ -9,9 +10,6 @@ import {
 import { type Linked, LinkedQueue } from './collections/linked-queue.js';
 import { type LeaseClock, type Moment, validity } from './lease/lease-clock.js';
 import type { UnusedOwner } from './lease/unused-owner.js';
-
-/** `pending` until the backend has answered; see {@link Attempt}. */
-export type AttemptState = 'pending' | 'granted' | 'busy' | 'removed' | 'failed';
 
 /** The part of the terms that the request needs. */
 interface AttemptTerms {
@@ -27,9 +25,39 @@ export interface AttemptServices {
 }
 
 /** The part of a reply that decides what the request did. */
-type AttemptReply =
+export type AttemptReply =
   | Pick<Acquired, 'acquired' | 'validUntil' | 'confirmed'>
   | Pick<Busy, 'acquired' | 'validUntil' | 'spent'>;
+
+/**
+ * An attempt that has ended. It is typed by its state instead of being another object, because each acquisition has
+ * one.
+ */
+export type Outcome<Reply extends AttemptReply = AcquireReply> =
+  | Granted<Reply>
+  | FoundBusy<Reply>
+  | Failed
+  | (Attempt & { readonly state: 'removed' | 'gone' });
+
+/** The owner holds the lock. */
+export type Granted<Reply extends AttemptReply = AcquireReply> = Attempt & {
+  readonly state: 'granted';
+  readonly reply: Extract<Reply, { readonly acquired: true }>;
+};
+
+/** Others hold the lock. */
+export type FoundBusy<Reply extends AttemptReply = AcquireReply> = Attempt & {
+  readonly state: 'busy';
+  readonly reply: Extract<Reply, { readonly acquired: false }>;
+};
+
+/** There was no usable answer. */
+export type Failed = Attempt & { readonly state: 'failed'; readonly error: BackendError };
+
+/** Receives the outcome of an attempt. */
+export interface Asker<Caller, Reply extends AttemptReply> {
+  settled(outcome: Outcome<Reply>, caller: Caller): void;
+}
 
 /**
  * One request that takes a lock for one owner id, and its possible effects: an acquisition for a queue, for one of
@@ -46,12 +74,14 @@ type AttemptReply =
  * | `granted` | granted in time                                                                | no               |
  * | `busy`    | the lock is held by others                                                     | if copies remain |
  * | `failed`  | an error that says that the request was not executed (`refused`)               | no, unless spent |
- * | `failed`  | any other error, or a transfer that found another holder                       | yes              |
+ * | `failed`  | any other error                                                                | yes              |
+ * | `gone`    | a transfer did not find the former owner. (A quorum may have transferred the   | yes              |
+ * |           | lock on some nodes and then undone that.)                                      |                  |
  *
  * In doubt: the backend may hold the lock for this owner, or may still acquire it until its clock shows {@link
  * lateCopiesUntil}, and nobody would release it. {@link abandon} releases the owner in the background until it is
  * certainly gone. Do not send the owner id in another acquisition after that, because the release has no time limit and
- * would free the new lock.
+ * would free the new lock. If several attempts use one owner id, {@link Doubt} adds up what they may have left.
  *
  * This is a class for the reason given in collections/list-of.ts.
  */
@@ -59,7 +89,11 @@ export class Attempt implements AcquireRequest, Linked<Attempt> {
   previous: Attempt | undefined = undefined;
   next: Attempt | undefined = undefined;
 
-  state: AttemptState = 'pending';
+  state: 'pending' | 'granted' | 'busy' | 'removed' | 'gone' | 'failed' = 'pending';
+  /** The answer, if there was one. */
+  reply: AttemptReply | undefined = undefined;
+  /** When the answer arrived. */
+  answeredAt: Moment;
   /** Why the attempt failed. */
   error: BackendError | undefined = undefined;
   /** Whether the backend may hold the lock for this owner although it was not granted. */
@@ -92,41 +126,59 @@ export class Attempt implements AcquireRequest, Linked<Attempt> {
   ) {
     this.type = type;
     this.leaseTime = leaseTime;
-    this.sent = services.clock.now();
+    this.sent = this.answeredAt = services.clock.now();
     services.pendingAttempts.begin(this);
   }
 
+  /** Passes the outcome of the sent request to `asker`. */
+  send<Caller, Reply extends AttemptReply>(request: Promise<Reply>, asker: Asker<Caller, Reply>, caller: Caller): void {
+    request.then(
+      (reply) => asker.settled(this.answered(reply), caller),
+      (error) => asker.settled(this.failed(error), caller),
+    );
+  }
+
   /**
-   * Records the backend's answer.
-   *
-   * @param reply undefined: a transfer did not find the former owner. A quorum may have transferred the lock on some
-   *   nodes and then undone that
-   * @param now the current moment, to save reading the clocks again
+   * Like {@link send}, for callers that are not on the hot path. `use` is called in the same turn in which the attempt
+   * ends, so that a forced release finds either the pending attempt or what `use` has made of it.
    */
-  answered(reply: AttemptReply | undefined, now?: Moment): AttemptState {
-    this.services.pendingAttempts.end(this);
-    if (reply === undefined) return this.settle('failed', true);
+  outcome<Reply extends AttemptReply, T>(
+    request: Promise<Reply | undefined>,
+    use: (outcome: Outcome<Reply>) => T,
+  ): Promise<T> {
+    return request.then(
+      (reply) => use(this.answered(reply)),
+      (error) => use(this.failed(error)),
+    );
+  }
+
+  private answered<Reply extends AttemptReply>(reply: Reply | undefined): Outcome<Reply> {
+    const { clock, pendingAttempts } = this.services;
+    pendingAttempts.end(this);
+    if (reply === undefined) return this.settle('gone', true);
+    this.reply = reply;
+    this.answeredAt = clock.now();
     this.lateCopiesUntil = reply.validUntil;
     if (!reply.acquired) {
       this.ownerSpent = reply.spent ?? false;
       return this.settle('busy', reply.validUntil !== undefined);
     }
-    this.services.pendingAttempts.granted();
+    pendingAttempts.granted();
     if (this.interference === 'removed') return this.settle('removed', true);
     if (reply.confirmed !== undefined) this.sent = reply.confirmed;
-    this.error = lateAnswer(this.services.clock, this.sent, this.leaseTime, now);
+    this.error = lateAnswer(clock, this.sent, this.leaseTime, this.answeredAt);
     return this.error === undefined ? this.settle('granted', false) : this.settle('failed', true);
   }
 
-  /** Records an error, or that there was no answer. */
-  failed(error: BackendError): void {
-    this.services.pendingAttempts.end(this);
+  private failed(error: BackendError): Failed {
+    const { clock, pendingAttempts } = this.services;
+    pendingAttempts.end(this);
     if (error.outcome === 'refused' && error.kind !== 'key')
-      this.services.pendingAttempts.refusal = { error, at: this.services.clock.now().monotonic, isOver: false };
+      pendingAttempts.refusal = { error, at: clock.now().monotonic, isOver: false };
     this.error = error;
     this.lateCopiesUntil = error.validUntil;
     this.ownerSpent = error.spent === true;
-    this.settle('failed', error.outcome !== 'refused' || this.ownerSpent);
+    return this.settle('failed', error.outcome !== 'refused' || this.ownerSpent);
   }
 
   /**
@@ -170,10 +222,11 @@ export class Attempt implements AcquireRequest, Linked<Attempt> {
     return this.interference === 'doubtful';
   }
 
-  private settle(state: AttemptState, inDoubt: boolean): AttemptState {
+  /** The one place where an attempt becomes its outcome: its callers have set what the state promises. */
+  private settle<Ended>(state: Outcome['state'], inDoubt: boolean): Ended {
     this.state = state;
     this.inDoubt = inDoubt;
-    return state;
+    return this as unknown as Ended;
   }
 }
 

@@ -1,4 +1,3 @@
-import { BackOff } from '../../backends/back-off.js';
 import {
   type Acquired,
   BackendError,
@@ -8,7 +7,6 @@ import {
   withReason,
 } from '../../backends/lock-backend.js';
 import { ticketOwner } from '../../backends/owner-ids.js';
-import { Attempt } from '../attempt.js';
 import { LockConfigurationError, LockLostError } from '../errors.js';
 import type { HeldLock } from '../lease/held-lock.js';
 import type { DetachOptions } from '../lease/lease.js';
@@ -17,8 +15,8 @@ import { unusedOwner } from '../lease/unused-owner.js';
 import type { Services } from '../services.js';
 import { assertDetachable } from '../terms/assert-supported.js';
 import { type Milliseconds, toLeaseTime } from '../terms/duration.js';
-import { InterruptibleSleep } from '../waiting/interruptible-sleep.js';
 import { type DetachedLock, newSecret, writeTicket } from './lease-ticket.js';
+import { Transfer } from './transfer-until-answered.js';
 
 const OPTION_NAMES: readonly string[] = ['for'] satisfies (keyof DetachOptions)[];
 
@@ -27,6 +25,12 @@ const NOT_TRANSFERABLE: Readonly<Record<Exclude<HeldType, TransferableType>, str
   read: "a lock of type 'read' cannot be detached, because readers share it",
   flight: 'a single flight cannot be detached, because its callers wait for its result',
 };
+
+/** The services that are needed here. */
+type DetachServices = Pick<
+  Services,
+  'backend' | 'backgroundReleases' | 'clientId' | 'clock' | 'pendingAttempts' | 'runtime'
+>;
 
 /** @throws LockConfigurationError naming the invalid option */
 export function toDetachedTime(options: DetachOptions, name: string): Milliseconds {
@@ -44,7 +48,7 @@ export function toDetachedTime(options: DetachOptions, name: string): Millisecon
  *
  * @throws LockConfigurationError with the reason why the lease cannot be detached
  */
-export function detachable({ backend }: Services, name: string, locks: readonly HeldLock[]): HeldLock {
+export function detachable({ backend }: DetachServices, name: string, locks: readonly HeldLock[]): HeldLock {
   const refuse = (why: string): never => {
     throw new LockConfigurationError(`detach() of '${name}': ${why}`);
   };
@@ -68,19 +72,38 @@ export function detachable({ backend }: Services, name: string, locks: readonly 
  * @throws LockLostError when the lock is gone, or when the backend has not confirmed the transfer. Both owners are then
  *   released in the background
  */
-export async function detachLock(services: Services, held: HeldLock, leaseTime: Milliseconds): Promise<DetachedLock> {
-  const { backgroundReleases, clientId, runtime } = services;
-  const { key, name } = held;
+export async function detachLock(
+  services: DetachServices,
+  held: HeldLock,
+  leaseTime: Milliseconds,
+): Promise<DetachedLock> {
+  const { backend, backgroundReleases, clientId, clock, runtime } = services;
+  const { key, name, owner: from } = held;
   const type = held.type as TransferableType; // checked by detachable()
   const secret = newSecret(runtime);
   const owner = ticketOwner(clientId, secret);
   const settled = held.keeper.depart?.(held); // transferable locks have such a keeper
-  const transfer = new TicketTransfer(services, held, type, owner, leaseTime);
+  const transfer = new Transfer<Acquired>(services, key, type, owner, leaseTime);
+  /** Milliseconds for which the present owner certainly holds the lock. */
+  const timeLeft = () => validity(held.validFor) - clock.age(held.confirmed);
   try {
-    await transfer.run();
+    const { state } = await transfer.untilAnswered(
+      () => backend.transfer({ key, type, from, to: owner, leaseTime, reserve: 0 }),
+      ({ error }) => {
+        const left = timeLeft();
+        // An owner id that the backend has released must not be sent again.
+        if (error.kind !== 'unavailable' || error.spent || left <= 0) throw withReason(backend, error);
+        return left;
+      },
+    );
+    if (state === 'removed') throw permanent('it was force-released');
+    if (state !== 'granted')
+      throw permanent(timeLeft() > 0 ? 'it no longer existed' : 'its lease ended before the backend answered');
     backgroundReleases.followUp(held);
     return { ticket: writeTicket({ key, type, clientId, secret }), owner, leaseTime };
   } catch (error) {
+    // Whichever owner holds the lock
+    backgroundReleases.release({ ...unusedOwner(held), leaseTime: held.validFor });
     transfer.undo();
     const { message } = error as BackendError;
     throw new LockLostError(`The lock '${name}' was lost while it was being detached: ${message}`, name, {
@@ -91,72 +114,7 @@ export async function detachLock(services: Services, held: HeldLock, leaseTime: 
   }
 }
 
-class TicketTransfer {
-  /** Copies of the requests may be executed until the backend's clock shows this time. */
-  private lateCopiesUntil: number | undefined;
-
-  constructor(
-    private readonly services: Services,
-    private readonly held: HeldLock,
-    private readonly type: TransferableType,
-    private readonly to: string,
-    private readonly leaseTime: Milliseconds,
-  ) {}
-
-  /** @throws BackendError */
-  async run(): Promise<Acquired> {
-    const { services } = this;
-    const backOff = new BackOff(services.runtime);
-    const pause = new InterruptibleSleep(services.runtime);
-    for (;;) {
-      const reply = await this.ask();
-      if (!(reply instanceof BackendError)) return reply;
-      const left = this.timeLeft;
-      // An owner id that the backend has released must not be sent again.
-      if (reply.kind !== 'unavailable' || reply.spent || left <= 0) throw withReason(services.backend, reply);
-      await pause.sleep(Math.min(left, backOff.next()));
-    }
-  }
-
-  /** Releases whichever owner holds the lock. */
-  undo(): void {
-    const { held, type, to, leaseTime, lateCopiesUntil } = this;
-    const { backgroundReleases } = this.services;
-    backgroundReleases.release({ ...unusedOwner(held), leaseTime: held.validFor });
-    backgroundReleases.release({ key: held.key, type, owner: to, leaseTime, validUntil: lateCopiesUntil });
-  }
-
-  private async ask(): Promise<Acquired | BackendError> {
-    const { services, held, type, to, leaseTime } = this;
-    const { key, owner: from } = held;
-    const attempt = new Attempt(services, key, to, { type, leaseTime });
-    try {
-      const reply = await services.backend.transfer({ key, type, from, to, leaseTime, reserve: 0 });
-      const state = attempt.answered(reply);
-      this.noteLateCopies(attempt);
-      if (reply === undefined)
-        return permanent(this.timeLeft > 0 ? 'it no longer existed' : 'its lease ended before the backend answered');
-      if (state === 'granted') return reply;
-      return attempt.error ?? permanent('it was force-released');
-    } catch (error) {
-      attempt.failed(error as BackendError);
-      this.noteLateCopies(attempt);
-      return error as BackendError;
-    }
-  }
-
-  private noteLateCopies({ lateCopiesUntil = 0 }: Attempt): void {
-    if (lateCopiesUntil > 0) this.lateCopiesUntil = Math.max(this.lateCopiesUntil ?? 0, lateCopiesUntil);
-  }
-
-  /** Milliseconds for which the present owner certainly holds the lock. */
-  private get timeLeft(): number {
-    const { validFor, confirmed } = this.held;
-    return validity(validFor) - this.services.clock.age(confirmed);
-  }
-}
-
-/** An answer that another attempt cannot change. */
+/** An answer that another request cannot change. */
 function permanent(message: string): BackendError {
   return new BackendError(message, 'key', 'refused');
 }

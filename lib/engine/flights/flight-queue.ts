@@ -1,13 +1,5 @@
-import type {
-  Acquired,
-  BackendError,
-  FlightBackend,
-  FlightBusy,
-  FlightRelease,
-  FlightReply,
-  HeldType,
-} from '../../backends/lock-backend.js';
-import { Attempt } from '../attempt.js';
+import type { FlightBackend, FlightBusy, FlightRelease, FlightReply, HeldType } from '../../backends/lock-backend.js';
+import { type Asker, Attempt, type Failed, type Granted, type Outcome } from '../attempt.js';
 import type { LinkedQueue } from '../collections/linked-queue.js';
 import { giveBackForgotten, noteLoss } from '../lease/background-releases.js';
 import { HeldLock, type LockKeeper, type ReleaseOutcome } from '../lease/held-lock.js';
@@ -49,6 +41,8 @@ export class FlightWaiter extends Waiter<HeldLock | SharedResult> {
   }
 }
 
+const NOBODY: readonly FlightWaiter[] = [];
+
 /** A run of this process. */
 interface Run {
   readonly held: HeldLock;
@@ -73,12 +67,14 @@ interface Run {
  * The lock is never handed off, because a result wakes all callers at once. A run that loses its lock is no longer the
  * run of this process, and callers that had joined it ask again.
  */
-export class FlightQueue implements LockKeeper {
+export class FlightQueue implements LockKeeper, Asker<FlightWaiter, FlightReply> {
   readonly type = 'flight';
   readonly line: WaitingLine<FlightWaiter>;
   private readonly turn: TurnToAsk;
   private run: Run | undefined;
   private asking: FlightWaiter | undefined;
+  /** The callers that had arrived when the request under way was sent. */
+  private present: readonly FlightWaiter[] = NOBODY;
   /** The number of unanswered releases. */
   private departures = 0;
   /** Whether the backend is being asked if callers may join. */
@@ -187,42 +183,35 @@ export class FlightQueue implements LockKeeper {
     for (const caller of present) caller.asked = true;
     const attempt = new Attempt(services, key, owner, terms);
     waiter.attempt = attempt;
-    this.flights.acquire({ key, owner, leaseTime, begin, keepFor, maxSize }).then(
-      (reply) => this.answered(waiter, attempt, reply, present),
-      (error) => {
-        attempt.failed(error);
-        this.settle(waiter);
-        this.unanswered(waiter, attempt);
-      },
-    );
+    this.present = present;
+    attempt.send(this.flights.acquire({ key, owner, leaseTime, begin, keepFor, maxSize }), this, waiter);
   }
 
-  private settle(waiter: FlightWaiter): void {
+  /** Called when the request of a caller has ended. */
+  settled(outcome: Outcome<FlightReply>, waiter: FlightWaiter): void {
+    const { present } = this;
+    this.present = NOBODY;
     this.asking = this.line.failure = waiter.attempt = undefined;
-  }
-
-  private answered(waiter: FlightWaiter, attempt: Attempt, reply: FlightReply, present: readonly FlightWaiter[]): void {
-    const now = this.services.clock.now();
-    const state = attempt.answered(reply, now);
-    this.settle(waiter);
-    if (state === 'granted') return this.granted(waiter, attempt, reply as Acquired, now);
-    if (state === 'failed') return this.unanswered(waiter, attempt);
-    if (attempt.abandon()) waiter.renewOwner();
-    else if (attempt.ownerSpent) waiter.ownerSpent = true;
-    if (!reply.acquired) {
+    if (outcome.state === 'granted') return this.granted(waiter, outcome);
+    if (outcome.state === 'failed') return this.unanswered(waiter, outcome);
+    if (outcome.abandon()) waiter.renewOwner();
+    else if (outcome.ownerSpent) waiter.ownerSpent = true;
+    if (outcome.state === 'busy') {
+      const { reply, answeredAt } = outcome;
       if (reply.result !== undefined) this.share(waiter, reply, present);
-      else this.foundBusy(waiter, reply, present, now);
+      else this.foundBusy(waiter, reply, present, answeredAt);
     }
     this.resume();
   }
 
-  private granted(waiter: FlightWaiter, attempt: Attempt, reply: Acquired, now: Moment): void {
+  private granted(waiter: FlightWaiter, outcome: Granted): void {
     const { terms } = waiter;
+    const { reply, answeredAt } = outcome;
     this.turn.acquired();
     this.line.forgetHolder();
-    const held = new HeldLock(this, attempt, terms.fixed, reply, Math.floor(now.monotonic));
+    const held = new HeldLock(this, outcome, terms.fixed, reply, Math.floor(answeredAt.monotonic));
     this.run = { held, terms, outcome: undefined };
-    this.services.watchdog.guard(held, now);
+    this.services.watchdog.guard(held, answeredAt);
     if (waiter.settled) {
       this.services.events.unawaited(this.giveBack(held));
       return;
@@ -261,9 +250,9 @@ export class FlightQueue implements LockKeeper {
     this.line.rest();
   }
 
-  private unanswered(waiter: FlightWaiter, attempt: Attempt): void {
-    const error = attempt.error as BackendError;
-    if (attempt.abandon()) waiter.renewOwner();
+  private unanswered(waiter: FlightWaiter, outcome: Failed): void {
+    const { error } = outcome;
+    if (outcome.abandon()) waiter.renewOwner();
     this.line.failed(waiter, error);
     this.refuseTriers((trier) => this.line.unavailable(trier));
     if (!this.line.isEmpty && error.kind === 'unavailable' && this.turn.failed()) this.line.reportFailure();

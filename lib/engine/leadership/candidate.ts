@@ -55,7 +55,7 @@ export class Candidate implements Leadership {
 
   /** @param shutdownTimeout how long {@link stop} waits for the body, in milliseconds */
   constructor(
-    private readonly services: Services,
+    private readonly services: Pick<Services, 'events' | 'runtime' | 'work'>,
     readonly name: string,
     private readonly options: LeadOptions,
     private readonly acquire: Acquire,

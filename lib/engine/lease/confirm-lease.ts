@@ -7,6 +7,9 @@ import { permanentError, unavailableError } from '../waiting/wait-errors.js';
 import { Caller, type WaitTerms } from '../waiting/waiter.js';
 import type { HeldLock } from './held-lock.js';
 
+/** The services that are needed here. */
+type Needs = Pick<Services, 'backend' | 'runtime' | 'watchdog'>;
+
 const WAIT_FOREVER: WaitTerms = { waitTime: FOREVER, outageTimeout: FOREVER, signal: undefined };
 
 /** A caller that waits until the backend has confirmed whether a lock is held. */
@@ -23,7 +26,7 @@ class Confirmation extends Caller<boolean> {
  *
  * @throws LockUnavailableError when the backend gives no answer within the waitTime of `terms`, LockAbortedError
  */
-export function confirmLease(services: Services, held: HeldLock, terms: WaitTerms): Promise<boolean> {
+export function confirmLease(services: Needs, held: HeldLock, terms: WaitTerms): Promise<boolean> {
   const { backend, runtime, watchdog } = services;
   return new Promise((resolve, reject) => {
     let failure: BackendError | undefined;
@@ -53,7 +56,7 @@ export function confirmLease(services: Services, held: HeldLock, terms: WaitTerm
 }
 
 /** Settles when it is certain for each of these locks whether it is held. `undefined` if that is already certain. */
-export function confirmLeases(services: Services, locks: readonly HeldLock[]): Promise<unknown> | undefined {
+export function confirmLeases(services: Needs, locks: readonly HeldLock[]): Promise<unknown> | undefined {
   const unsure = locks.filter((lock) => services.watchdog.judge(lock) === 'unsure');
   if (unsure.length === 0) return undefined;
   return Promise.all(unsure.map((lock) => confirmLease(services, lock, WAIT_FOREVER)));

@@ -15,7 +15,7 @@ export function isKept({ keepUntil, lost }: HeldLock, now: Moment): boolean {
  * released.
  */
 export async function leaveToLapse(
-  { backend, clock, events, watchdog }: Services,
+  { backend, clock, events, watchdog }: Pick<Services, 'backend' | 'clock' | 'events' | 'watchdog'>,
   lock: HeldLock,
   now: Moment,
 ): Promise<ReleaseOutcome> {

@@ -16,6 +16,20 @@ import { type Moment, validity } from './lease-clock.js';
 import { announceDetached, announceLost, announceReleased } from './lease-events.js';
 import { printedLease } from './printed-lease.js';
 
+/** The services that are needed here. */
+type LeaseServices = Pick<
+  Services,
+  | 'backend'
+  | 'backgroundReleases'
+  | 'clientId'
+  | 'clock'
+  | 'events'
+  | 'pendingAttempts'
+  | 'runtime'
+  | 'watchdog'
+  | 'work'
+>;
+
 const NONE: readonly HeldLock[] = [];
 const ENDED: Promise<void> = Promise.resolve();
 
@@ -40,7 +54,7 @@ export class LockLease implements ScopedLease, LockShare, ReleaseListener {
    * @param onEnd called when the lease has ended or was lost
    */
   constructor(
-    private readonly services: Services,
+    private readonly services: LeaseServices,
     readonly locks: readonly HeldLock[],
     readonly terms: LeaseTerms,
     private readonly entered: readonly EnteredGate[],
@@ -399,7 +413,7 @@ class LeaseTokens {
 
 /** Gives back a share in each of these locks. Returns a promise only if there is something to wait for. */
 function dropShares(
-  services: Services,
+  services: LeaseServices,
   locks: readonly HeldLock[],
   share: LockShare,
   now: Moment,
@@ -411,7 +425,7 @@ function dropShares(
 }
 
 function drop(
-  services: Services,
+  services: LeaseServices,
   lock: HeldLock,
   share: LockShare,
   now: Moment,

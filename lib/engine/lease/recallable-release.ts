@@ -32,7 +32,7 @@ export class RecallableRelease implements ReleaseRequest, Departing {
    *   one, and the lock is released in the background
    */
   constructor(
-    private readonly services: Services,
+    private readonly services: Pick<Services, 'backend' | 'backgroundReleases' | 'clock' | 'unsettledReleases'>,
     readonly held: HeldLock,
     private readonly answered: (reply: ReleaseReply | undefined) => void,
   ) {

@@ -11,7 +11,7 @@ export class MissingSemaphoreWarning {
   /** The keys that were warned about. */
   private readonly warned = new Set<string>();
 
-  constructor(private readonly services: Services) {}
+  constructor(private readonly services: Pick<Services, 'backend' | 'events'>) {}
 
   warn({ name, key, what, method }: Synchronizer): void {
     if (this.warned.has(key)) return;

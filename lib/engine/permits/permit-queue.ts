@@ -128,7 +128,7 @@ export class PermitQueue<Waiter extends PermitWaiter<never>> implements WaitingQ
   private closed = false;
 
   constructor(
-    private readonly services: Services,
+    private readonly services: Pick<Services, 'backend' | 'events' | 'outages' | 'pings' | 'runtime'>,
     key: string,
     private readonly source: PermitSource<Waiter>,
     private readonly nextRequest: () => RequestId,

@@ -59,7 +59,7 @@ export class CountedPermits implements PermitSource<PermitWaiter<void>> {
 export class LeasedPermits implements PermitSource<LeasedPermitWaiter> {
   constructor(
     private readonly backend: SynchronizerBackend,
-    private readonly services: Services,
+    private readonly services: Pick<Services, 'clientId' | 'clock' | 'runtime'>,
     private readonly renewedPermits: RenewedPermits,
     private readonly semaphore: Synchronizer,
     private readonly giveBack: (ids: readonly string[]) => void,

@@ -60,7 +60,7 @@ export class RenewedPermits implements Renewer<RenewedPermit> {
   /** @param onEmpty called when no permit is left to renew */
   constructor(
     private readonly backend: () => SynchronizerBackend,
-    private readonly services: Services,
+    private readonly services: Pick<Services, 'clock' | 'events' | 'presence' | 'runtime'>,
     readonly leaseTime: number,
     private readonly onEmpty: () => void,
   ) {

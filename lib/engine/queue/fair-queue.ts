@@ -1,8 +1,9 @@
 import { BackOff } from '../../backends/back-off.js';
-import type { AcquireReply, BackendError, Busy, HeldType, Subscription, Wake } from '../../backends/lock-backend.js';
+import type { AcquireReply, Busy, HeldType, OwnerRef, Subscription, Wake } from '../../backends/lock-backend.js';
 import type { Timer } from '../../backends/runtime.js';
-import { Attempt } from '../attempt.js';
+import { type Asker, Attempt, type Failed, type FoundBusy, type Granted, type Outcome } from '../attempt.js';
 import type { LinkedQueue } from '../collections/linked-queue.js';
+import { Doubt } from '../doubt.js';
 import { giveBackForgotten, noteLoss } from '../lease/background-releases.js';
 import {
   type GivenBack,
@@ -31,7 +32,7 @@ import { WaitingLine } from './waiting-line.js';
  * An unanswered attempt does not change a waiter's owner id, so the waiter keeps its position. Late effects of such
  * attempts are undone in the end.
  */
-export class FairQueue implements LockKeeper {
+export class FairQueue implements LockKeeper, Asker<LockWaiter, AcquireReply> {
   readonly type = 'fair';
   holders: readonly HeldLock[] = [];
 
@@ -127,10 +128,7 @@ export class FairQueue implements LockKeeper {
     const attempt = new Attempt(services, key, owner, terms, 0, isRegistered(waiter) ? services.waiterTimeout : 0);
     waiter.attempt = attempt;
     this.attempts++;
-    services.backend.acquire(attempt).then(
-      (reply) => this.answered(waiter, attempt, reply),
-      (error) => this.failed(waiter, attempt, error),
-    );
+    attempt.send(services.backend.acquire(attempt), this, waiter);
   }
 
   private askFirst(): void {
@@ -141,47 +139,37 @@ export class FairQueue implements LockKeeper {
     for (const waiter of this.waiting) this.ask(waiter);
   }
 
-  private answered(waiter: LockWaiter, attempt: Attempt, reply: AcquireReply): void {
-    const now = this.services.clock.now();
-    const state = attempt.answered(reply, now);
-    this.settle(waiter, attempt);
-    if (state === 'failed') return this.unanswered(waiter, attempt);
-    if (state === 'removed') {
-      this.abandonOwner(waiter);
-      this.ask(waiter);
-    } else {
+  /** Called when the request of a waiter has ended. */
+  settled(outcome: Outcome, waiter: LockWaiter): void {
+    this.attempts--;
+    this.line.failure = waiter.attempt = undefined;
+    waiter.note(outcome);
+    if (outcome.state === 'failed') this.unanswered(waiter, outcome);
+    else if (outcome.state === 'granted' || outcome.state === 'busy') {
       this.failing = false;
       this.backOff.reset();
-      if (reply.acquired)
-        this.granted(waiter, new HeldLock(this, attempt, waiter.terms.fixed, reply, Math.floor(now.monotonic)), now);
-      else this.foundBusy(waiter, reply, now);
+      if (outcome.state === 'granted') this.granted(waiter, outcome);
+      else this.foundBusy(waiter, outcome);
+    } else {
+      this.abandonOwner(waiter);
+      this.ask(waiter);
     }
     this.endIfIdle();
   }
 
-  private failed(waiter: LockWaiter, attempt: Attempt, error: BackendError): void {
-    attempt.failed(error);
-    this.settle(waiter, attempt);
-    this.unanswered(waiter, attempt);
-  }
-
-  private settle(waiter: LockWaiter, attempt: Attempt): void {
-    this.attempts--;
-    this.line.failure = waiter.attempt = undefined;
-    if (attempt.leavesTraces) waiter.noteLateCopies(attempt.lateCopiesUntil);
-  }
-
-  private granted(waiter: LockWaiter, held: HeldLock, now: Moment): void {
-    held.lateCopiesUntil = waiter.lateCopiesUntil;
-    this.hold(held, now);
+  private granted(waiter: LockWaiter, outcome: Granted): void {
+    const { reply, answeredAt } = outcome;
+    const held = new HeldLock(this, outcome, waiter.terms.fixed, reply, Math.floor(answeredAt.monotonic));
+    held.lateCopiesUntil = waiter.doubt?.until;
+    this.hold(held, answeredAt);
     if (waiter.settled) this.services.events.unawaited(this.giveBack(held));
     this.line.remove(waiter);
     this.forgetWaiter(waiter);
     waiter.grant(held);
   }
 
-  private foundBusy(waiter: LockWaiter, reply: Busy, now: Moment): void {
-    this.line.foundBusy(reply, now, waiter.mayLeave);
+  private foundBusy(waiter: LockWaiter, { reply, answeredAt }: FoundBusy): void {
+    this.line.foundBusy(reply, answeredAt, waiter.mayLeave);
     if (waiter.settled) this.unregister(waiter);
     else if (waiter.triesOnce && this.asksBehindRelease(waiter, reply)) return;
     else if (waiter.triesOnce) this.line.dismiss(waiter, this.line.refusal(waiter));
@@ -200,11 +188,10 @@ export class FairQueue implements LockKeeper {
     return true;
   }
 
-  private unanswered(waiter: LockWaiter, attempt: Attempt): void {
+  private unanswered(waiter: LockWaiter, { error, wasRemoved, ownerSpent }: Failed): void {
     const { backend, outages, runtime } = this.services;
-    const error = attempt.error as BackendError;
     this.line.failure = error;
-    if (attempt.wasRemoved || attempt.ownerSpent) this.abandonOwner(waiter);
+    if (wasRemoved || ownerSpent) this.abandonOwner(waiter);
     if (waiter.settled) this.unregister(waiter);
     else if (waiter.triesOnce || error.kind !== 'unavailable')
       this.line.dismiss(waiter, permanentError(waiter, backend, error));
@@ -218,7 +205,6 @@ export class FairQueue implements LockKeeper {
       this.retries.get(waiter)?.cancel(); // the waiter may have been woken meanwhile, and have failed again
       this.retries.set(waiter, runtime.timer(this.backOff.next(), retry, 'keep-alive'));
     }
-    this.endIfIdle();
   }
 
   // ── Waiting for a message ──────────────────────────────────────────────────────────────────────────────────────────
@@ -279,7 +265,7 @@ export class FairQueue implements LockKeeper {
    */
   removed(owners: readonly string[]): void {
     for (const waiter of this.waiting) {
-      const isDoubtful = waiter.lateCopiesUntil !== undefined && waiter.attempt === undefined;
+      const isDoubtful = waiter.doubt !== undefined && waiter.attempt === undefined;
       if (isDoubtful && owners.includes(waiter.owner)) this.abandonOwner(waiter);
     }
   }
@@ -288,29 +274,19 @@ export class FairQueue implements LockKeeper {
    * Gives the waiter a new owner id, because late copies of its requests may still take effect for the present id.
    */
   private abandonOwner(waiter: LockWaiter): void {
-    this.byOwner.delete(waiter.owner);
-    waiter.noteLateCopies();
-    this.releaseLateCopies(waiter);
+    const { owner, terms, doubt = new Doubt() } = waiter;
+    this.byOwner.delete(owner);
+    doubt.exists = true;
+    doubt.undo(this.services.backgroundReleases, { key: this.key, type: 'fair', owner }, terms.leaseTime, true);
     waiter.renewOwner();
     if (!waiter.settled) this.byOwner.set(waiter.owner, waiter);
   }
 
   private unregister(waiter: LockWaiter): void {
-    this.releaseLateCopies(waiter);
-    if (isRegistered(waiter)) unregister(this.services, { key: this.key, type: 'fair', owner: waiter.owner });
-  }
-
-  private releaseLateCopies({ owner, terms, lateCopiesUntil: validUntil }: LockWaiter): void {
-    if (validUntil === undefined) return;
-    const { leaseTime } = terms;
-    this.services.backgroundReleases.release({
-      key: this.key,
-      type: 'fair',
-      owner,
-      leaseTime,
-      validUntil,
-      waits: true,
-    });
+    const { owner, terms, doubt } = waiter;
+    const place: OwnerRef = { key: this.key, type: 'fair', owner };
+    doubt?.undo(this.services.backgroundReleases, place, terms.leaseTime, true);
+    if (isRegistered(waiter)) unregister(this.services, place);
   }
 
   // ── Several names ──────────────────────────────────────────────────────────────────────────────────────────────────

@@ -1,5 +1,4 @@
 import {
-  type Acquired,
   type AcquireReply,
   BackendError,
   type Busy,
@@ -8,7 +7,7 @@ import {
   type ReleaseReply,
   type TransferableType,
 } from '../../backends/lock-backend.js';
-import { Attempt } from '../attempt.js';
+import { type Asker, Attempt, type Failed, type FoundBusy, type Granted, type Outcome } from '../attempt.js';
 import type { LinkedQueue } from '../collections/linked-queue.js';
 import { giveBackForgotten, noteLoss } from '../lease/background-releases.js';
 import {
@@ -53,7 +52,7 @@ const NONE: readonly never[] = [];
  *
  * When none of them applies and nobody waits, the queue ends.
  */
-export class LockQueue implements LockKeeper {
+export class LockQueue implements LockKeeper, Asker<LockWaiter, AcquireReply> {
   readonly line: WaitingLine;
 
   // Locks held here. Usually there is one holder; only readers share.
@@ -249,57 +248,47 @@ export class LockQueue implements LockKeeper {
     );
     waiter.attempt = attempt;
     this.attempts++;
-    this.send(attempt, waiter).then(
-      (reply) => this.answered(waiter, attempt, reply),
-      (error) => this.failed(waiter, attempt, error),
-    );
+    attempt.send(this.request(attempt, waiter), this, waiter);
     return attempt;
   }
 
-  private send(attempt: Attempt, { triesOnce }: LockWaiter): Promise<AcquireReply> {
+  private request(attempt: Attempt, { triesOnce }: LockWaiter): Promise<AcquireReply> {
     const { backend } = this.services;
     if (backend.blocking === undefined || triesOnce) return backend.acquire(attempt);
     return backend.blocking.acquire(attempt, (reason) => this.blocked(reason));
   }
 
-  private answered(waiter: LockWaiter, attempt: Attempt, reply: AcquireReply): void {
-    const now = this.services.clock.now();
-    const state = attempt.answered(reply, now);
-    this.settle(waiter);
-    if (state === 'granted') return this.granted(waiter, attempt, reply as Acquired, now);
-    if (state === 'busy') return this.foundBusy(waiter, attempt, reply as Busy, now);
-    if (state === 'failed') return this.unanswered(waiter, attempt);
-    // The lock was removed by force: the waiter asks again.
-    this.abandonOwner(waiter, attempt);
-    this.resume();
-  }
-
-  private failed(waiter: LockWaiter, attempt: Attempt, error: BackendError): void {
-    attempt.failed(error);
-    this.settle(waiter);
-    this.unanswered(waiter, attempt);
-  }
-
-  private settle(waiter: LockWaiter): void {
+  /** Called when the request of a waiter has ended. */
+  settled(outcome: Outcome, waiter: LockWaiter): void {
     this.attempts--;
     this.line.failure = waiter.attempt = this.asking = undefined;
     this.waitsInBackend = false;
     this.removeFormerOwners();
+    if (outcome.state === 'granted') this.granted(waiter, outcome);
+    else if (outcome.state === 'busy') this.foundBusy(waiter, outcome);
+    else if (outcome.state === 'failed') this.unanswered(waiter, outcome);
+    else {
+      // The lock was removed by force: the waiter asks again.
+      this.abandonOwner(waiter, outcome);
+      this.resume();
+    }
   }
 
-  private granted(waiter: LockWaiter, attempt: Attempt, reply: Acquired, now: Moment): void {
+  private granted(waiter: LockWaiter, outcome: Granted): void {
+    const { reply, answeredAt } = outcome;
     this.again?.acquired();
-    const held = new HeldLock(this, attempt, waiter.terms.fixed, reply, Math.floor(now.monotonic));
-    this.hold(held, now);
+    const held = new HeldLock(this, outcome, waiter.terms.fixed, reply, Math.floor(answeredAt.monotonic));
+    this.hold(held, answeredAt);
     if (this.waiting.remove(waiter)) waiter.grant(held);
     else this.services.events.unawaited(this.giveBack(held));
     this.serveNext();
   }
 
-  private foundBusy(waiter: LockWaiter, attempt: Attempt, reply: Busy, now: Moment): void {
-    this.line.foundBusy(reply, now, waiter.mayLeave);
-    if (attempt.inDoubt) this.abandonOwner(waiter, attempt);
-    else if (attempt.ownerSpent) waiter.ownerSpent = true;
+  private foundBusy(waiter: LockWaiter, outcome: FoundBusy): void {
+    const { reply, answeredAt } = outcome;
+    this.line.foundBusy(reply, answeredAt, waiter.mayLeave);
+    if (outcome.inDoubt) this.abandonOwner(waiter, outcome);
+    else if (outcome.ownerSpent) waiter.ownerSpent = true;
     if (waiter.settled) this.unregister(waiter);
     else if (this.asksBehindRelease(waiter, reply)) return;
     this.refuseTriers((trier) => this.line.busy(trier));
@@ -321,11 +310,11 @@ export class LockQueue implements LockKeeper {
     return true;
   }
 
-  private unanswered(waiter: LockWaiter, attempt: Attempt): void {
-    const error = attempt.error as BackendError;
+  private unanswered(waiter: LockWaiter, outcome: Failed): void {
+    const { error } = outcome;
     // The waiter left while its request was under way. If the request had no effect, an earlier one may still have
     // registered the waiter.
-    if (!this.abandonOwner(waiter, attempt) && waiter.settled) this.unregister(waiter);
+    if (!this.abandonOwner(waiter, outcome) && waiter.settled) this.unregister(waiter);
     this.line.failed(waiter, error);
     this.refuseTriers((trier) => this.line.unavailable(trier));
     if (!this.line.isEmpty && error.kind === 'unavailable' && this.turn.failed()) this.line.reportFailure();
@@ -585,45 +574,34 @@ export class LockQueue implements LockKeeper {
   /** Replaces the owner in the backend by the waiter's, by one command. */
   private transfer(held: HeldLock, next: LockWaiter): Promise<ReleaseOutcome> {
     const { services, key, reserve } = this;
-    const { backend, backgroundReleases, clock } = services;
+    const { backend, backgroundReleases } = services;
     this.renewSpentOwner(next);
     this.drop(held);
     this.departures++;
     const attempt = new Attempt(services, key, next.owner, next.terms, reserve);
     next.attempt = attempt;
-    const settle = () => {
+    const type = next.terms.type as TransferableType; // checked by route()
+    const { owner: to, leaseTime } = attempt;
+    const request = backend.transfer({ key, type, from: held.owner, to, leaseTime, reserve });
+    return attempt.outcome(request, (outcome) => {
       this.departures--;
       next.attempt = undefined;
       this.removeFormerOwners();
-    };
-    const type = next.terms.type as TransferableType; // checked by route()
-    const { owner: to, leaseTime } = attempt;
-    return backend.transfer({ key, type, from: held.owner, to, leaseTime, reserve }).then(
-      (reply) => {
-        const now = clock.now();
-        const state = attempt.answered(reply, now);
-        settle();
-        backgroundReleases.followUp(held);
-        if (state === 'granted') this.inherited(held, next, attempt, reply as Acquired, now);
-        else this.abandonOwner(next, attempt);
-        this.resume();
-        return reply === undefined ? 'gone' : 'released';
-      },
-      (error) => {
-        attempt.failed(error);
-        settle();
-        this.abandonOwner(next, attempt);
-        backgroundReleases.release(unreleasedOwner(held));
-        this.resume();
-        return 'unreachable';
-      },
-    );
+      const isUnanswered = outcome.state === 'failed' && outcome.reply === undefined;
+      if (outcome.state !== 'granted') this.abandonOwner(next, outcome);
+      if (isUnanswered) backgroundReleases.release(unreleasedOwner(held));
+      else backgroundReleases.followUp(held);
+      if (outcome.state === 'granted') this.inherited(held, next, outcome);
+      this.resume();
+      if (isUnanswered) return 'unreachable';
+      return outcome.state === 'gone' ? 'gone' : 'released';
+    });
   }
 
-  private inherited(held: HeldLock, next: LockWaiter, attempt: Attempt, reply: Acquired, now: Moment): void {
-    const heir = new HeldLock(held.keeper, attempt, next.terms.fixed, reply, held.since);
+  private inherited(held: HeldLock, next: LockWaiter, outcome: Granted): void {
+    const heir = new HeldLock(held.keeper, outcome, next.terms.fixed, outcome.reply, held.since);
     heir.handedOff = true;
-    this.hold(heir, now);
+    this.hold(heir, outcome.answeredAt);
     if (this.waiting.remove(next)) {
       this.announceHandOff(heir, next);
       next.grant(heir);

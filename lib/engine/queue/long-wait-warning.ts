@@ -22,7 +22,7 @@ export class LongWaitWarning {
   private warned: WeakSet<LockWaiter> | undefined;
 
   constructor(
-    private readonly services: Services,
+    private readonly services: Pick<Services, 'events' | 'holders' | 'presence' | 'runtime'>,
     private readonly waiting: LinkedQueue<LockWaiter>,
     private readonly holder: () => Pick<KnownHolder, 'holder' | 'client'>,
   ) {}

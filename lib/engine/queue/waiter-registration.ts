@@ -3,6 +3,9 @@ import type { Timer } from '../../backends/runtime.js';
 import type { LockWaiter } from '../lease/held-lock.js';
 import type { Services } from '../services.js';
 
+/** The services that are needed here. */
+type Needs = Pick<Services, 'backend' | 'backgroundReleases' | 'runtime' | 'waiterTimeout' | 'work'>;
+
 /**
  * Whether a waiter is registered in the backend while it waits: in the queue of a fair lock, or as a waiting writer.
  */
@@ -11,7 +14,7 @@ export function isRegistered({ terms, triesOnce }: LockWaiter): boolean {
 }
 
 /** Removes a waiter from the backend. If there is no answer, this is repeated in the background. */
-export function unregister(services: Services, waiter: OwnerRef): void {
+export function unregister(services: Needs, waiter: OwnerRef): void {
   const { backend, backgroundReleases, waiterTimeout, work } = services;
   work.removalStarted();
   backend
@@ -32,7 +35,7 @@ export class WaiterHeartbeat {
    * @param dropped called for a waiter that the backend had considered dead
    */
   constructor(
-    private readonly services: Services,
+    private readonly services: Needs,
     private readonly key: string,
     private readonly type: HeldType,
     private readonly waiters: () => readonly LockWaiter[],

@@ -1,11 +1,11 @@
 import { BackOff } from '../../backends/back-off.js';
 import type { AcquireReply, BackendError } from '../../backends/lock-backend.js';
 import type { Timer } from '../../backends/runtime.js';
-import { Attempt } from '../attempt.js';
+import { type Asker, Attempt, type Failed, type Outcome } from '../attempt.js';
+import { Doubt } from '../doubt.js';
 import type { LockLostError } from '../errors.js';
 import { confirmLease } from '../lease/confirm-lease.js';
 import type { GivenBack, HeldLock, LockKeeper, ReadDowngrade } from '../lease/held-lock.js';
-import type { UnusedOwner } from '../lease/unused-owner.js';
 import type { LockTable } from '../lock-table.js';
 import { lockLostError } from '../loss-reasons.js';
 import type { LockQueue } from '../queue/lock-queue.js';
@@ -25,7 +25,7 @@ type Reader = Waiter<HeldLock | undefined>;
  * release that arrives late could free a lock that another reader has just taken. For the same reason, a lost read lock
  * is not released before the write lock.
  */
-export class Downgrade implements LockKeeper, ReadDowngrade {
+export class Downgrade implements LockKeeper, ReadDowngrade, Asker<Reader, AcquireReply> {
   /** Set until the read lock is given back or lost. */
   private read: HeldLock | undefined;
   /** The queue of the latest read lock. It is kept so that giving back a lost lock does not create another queue. */
@@ -36,10 +36,10 @@ export class Downgrade implements LockKeeper, ReadDowngrade {
   /** The pending request. */
   private pending: Attempt | undefined;
   /**
-   * Set when an attempt is in doubt or a read lock was lost. The backend may still hold the lock, or may acquire it
-   * until its clock shows this time. It is not released before the write lock, because both have the same owner id.
+   * What the requests for the read lock, and lost read locks, may have left. It is not undone before the write lock is
+   * given back, because both have the same owner id.
    */
-  private unanswered: Pick<UnusedOwner, 'validUntil'> | undefined;
+  private readonly doubt = new Doubt();
   private failure: BackendError | undefined;
   private readonly services: LockTable['services'];
   private readonly backOff: BackOff;
@@ -84,21 +84,21 @@ export class Downgrade implements LockKeeper, ReadDowngrade {
     const { events } = this.services;
     if (this.read !== undefined && this.read.shares.length === 0) events.unawaited(this.giveBack(this.read));
     if (this.pending !== undefined) return;
-    if (this.read === undefined) this.undoUnanswered();
+    if (this.read === undefined) this.undo();
     this.dismiss();
   }
 
   giveBack(read: HeldLock): GivenBack {
     if (read.lost !== undefined) {
-      this.noteUnanswered(read.lateCopiesUntil);
+      this.doubt.note({ leavesTraces: true, lateCopiesUntil: read.lateCopiesUntil });
       // If a later reader holds, or is about to hold, the read lock under the same owner, both are released together.
-      if (this.over && this.read === undefined && this.pending === undefined) this.undoUnanswered();
+      if (this.over && this.read === undefined && this.pending === undefined) this.undo();
       return 'gone';
     }
     if (!this.over) return 'released';
     this.read = undefined;
     const outcome = this.queue.giveBack(read);
-    this.undoUnanswered();
+    this.undo();
     return outcome;
   }
 
@@ -114,11 +114,9 @@ export class Downgrade implements LockKeeper, ReadDowngrade {
     else this.queue.lost(read);
   }
 
-  private undoUnanswered(): void {
-    if (this.unanswered === undefined) return;
+  private undo(): void {
     const { key, owner, leaseTime } = this.write;
-    this.services.backgroundReleases.release({ key, type: 'read', owner, leaseTime, ...this.unanswered });
-    this.unanswered = undefined;
+    this.doubt.undo(this.services.backgroundReleases, { key, type: 'read', owner }, leaseTime);
   }
 
   /** Confirms the read lock. If it turns out to be lost, the reader acquires it again. */
@@ -135,51 +133,28 @@ export class Downgrade implements LockKeeper, ReadDowngrade {
     const { services, key, write } = this;
     const attempt = new Attempt(services, key, write.owner, first.terms);
     this.pending = attempt;
-    services.backend.acquire(attempt).then(
-      (reply) => this.answered(first, attempt, reply),
-      (error) => {
-        attempt.failed(error);
-        this.failed(attempt);
-      },
-    );
+    attempt.send(services.backend.acquire(attempt), this, first);
   }
 
-  private answered(first: Reader, attempt: Attempt, reply: AcquireReply): void {
-    const state = attempt.answered(reply);
-    if (state === 'failed') return this.failed(attempt);
+  /** Called when the request has ended. */
+  settled(outcome: Outcome, first: Reader): void {
     this.pending = this.failure = undefined;
-    this.keepDoubt(attempt);
+    this.doubt.note(outcome);
+    if (outcome.state === 'failed') return this.failed(outcome);
     this.backOff.reset();
-    if (!reply.acquired) {
-      if (this.over) this.undoUnanswered();
-      return this.dismiss();
-    }
-    if (state === 'removed') {
-      this.undoUnanswered();
+    if (outcome.state !== 'granted') {
+      if (this.over || outcome.state === 'removed') this.undo();
       return this.dismiss();
     }
     this.queue = this.table.queueOf('read', this.name, this.key) as LockQueue;
-    const read = this.queue.adopt(attempt, first.terms, reply.token, this);
+    const read = this.queue.adopt(outcome, first.terms, outcome.reply.token, this);
     this.read = read;
     if (this.waiting.size === 0) this.services.events.unawaited(this.giveBack(read));
     for (const waiter of this.takeAll()) waiter.grant(read);
   }
 
-  private keepDoubt({ leavesTraces, lateCopiesUntil }: Attempt): void {
-    if (leavesTraces) this.noteUnanswered(lateCopiesUntil);
-  }
-
-  /** Keeps the latest time until which one of several attempts may still be executed. */
-  private noteUnanswered(validUntil: number | undefined): void {
-    const known = this.unanswered?.validUntil;
-    this.unanswered = { validUntil: known === undefined ? validUntil : Math.max(known, validUntil ?? known) };
-  }
-
-  private failed(attempt: Attempt): void {
-    const error = attempt.error as BackendError;
-    this.pending = undefined;
+  private failed({ error }: Failed): void {
     this.failure = error;
-    this.keepDoubt(attempt);
     if (this.over) return this.abandon();
     const { backend, outages, runtime } = this.services;
     if (error.kind !== 'unavailable') return this.refuseAll((waiter) => permanentError(waiter, backend, error));

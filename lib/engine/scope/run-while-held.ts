@@ -5,6 +5,9 @@ import { FOREVER } from '../terms/duration.js';
 import { runInHold } from '../trace/trace-hold.js';
 import { LockScope, scopeAround } from './lock-scope.js';
 
+/** The services that are needed here. */
+type Needs = Pick<Services, 'events' | 'runtime' | 'work'>;
+
 /**
  * Runs `body` in a scope of a lease, then releases the lease. An error of the body is thrown whatever the outcome of
  * the release. If the body succeeded but the lease was lost meanwhile, LockLostError is thrown (unless
@@ -13,7 +16,7 @@ import { LockScope, scopeAround } from './lock-scope.js';
  * @param holdAtLeast how many milliseconds from now to keep the lock, even if the body ends earlier
  */
 export async function holdWhile<T>(
-  services: Services,
+  services: Needs,
   lease: LockLease,
   body: (lease: Lease) => T | Promise<T>,
   holdAtLeast = 0,
@@ -40,7 +43,7 @@ export async function holdWhile<T>(
   return result;
 }
 
-function finish(services: Services, lease: LockLease, keepUntil: number): Promise<void> | undefined {
+function finish(services: Needs, lease: LockLease, keepUntil: number): Promise<void> | undefined {
   const { runtime, work } = services;
   const { release } = lease.terms;
   work.bodyEnded();
@@ -52,7 +55,7 @@ function finish(services: Services, lease: LockLease, keepUntil: number): Promis
 }
 
 /** A body that was started inside a lock, and not awaited there, has run beside the body that holds the lock. */
-function warnOfLeak({ events }: Services, { name, terms: { method, group } }: LockLease): void {
+function warnOfLeak({ events }: Needs, { name, terms: { method, group } }: LockLease): void {
   const what = method || `A body of withLock${group && ` with the group '${group}'`}`;
   events.warnOnce(
     what,

@@ -1,5 +1,5 @@
 import { BackendError, type Busy, noAnswer, withReason } from '../../backends/lock-backend.js';
-import { Attempt } from '../attempt.js';
+import { Attempt, type AttemptReply, type FoundBusy, type Granted, type Outcome } from '../attempt.js';
 import type { HeldLock } from '../lease/held-lock.js';
 import { announceAcquired, startTime } from '../lease/lease-events.js';
 import type { LockLease } from '../lease/lock-lease.js';
@@ -156,10 +156,9 @@ export class LocksOfOneService implements WantedGroup<LockLease>, WaitingQueue {
     const { backend } = this.services;
     for (const wanted of locks) {
       const attempt = this.attemptAt(wanted);
-      const reply = await backend.acquire(attempt).catch((error) => giveUp([attempt], error));
-      attempt.answered(reply);
-      settle(wanted, attempt, reply.acquired ? reply.token : 0);
-      if (!reply.acquired) return busyAt(wanted, reply);
+      const take = (outcome: Outcome) => takeGranted(wanted, outcome, ({ token }) => token);
+      const busy = await attempt.outcome(backend.acquire(attempt), take);
+      if (busy !== undefined) return busyAt(wanted, busy);
     }
     return undefined;
   }
@@ -167,18 +166,18 @@ export class LocksOfOneService implements WantedGroup<LockLease>, WaitingQueue {
   /** Takes all these locks by one command. */
   private async takeTogether(locks: readonly WantedLock[]): Promise<BusyLock | undefined> {
     const attempts = locks.map((wanted) => this.attemptAt(wanted));
-    const reply = await this.services.backend.acquireAll(attempts).catch((error) => giveUp(attempts, error));
-    for (const attempt of attempts) attempt.answered(reply);
-    const failures = attempts.flatMap((attempt, i) => {
-      try {
-        settle(locks[i], attempt, reply.acquired ? reply.tokens[i] : 0);
-        return [];
-      } catch (error) {
-        return [error];
-      }
-    });
-    if (failures.length > 0) throw failures[0];
-    return reply.acquired ? undefined : busyAt(locks[reply.index], reply);
+    const request = this.services.backend.acquireAll(attempts);
+    const results = await Promise.allSettled(
+      attempts.map((attempt, i) =>
+        attempt.outcome(request, (outcome) => takeGranted(locks[i], outcome, ({ tokens }) => tokens[i])),
+      ),
+    );
+    let busy: BusyLock | undefined;
+    for (const result of results) {
+      if (result.status === 'rejected') throw result.reason;
+      if (result.value !== undefined) busy ??= busyAt(locks[result.value.index], result.value);
+    }
+    return busy;
   }
 
   private attemptAt({ key }: WantedLock): Attempt {
@@ -190,21 +189,23 @@ function busyAt(wanted: WantedLock, { remaining, holder }: Pick<Busy, 'remaining
   return { wanted, remaining, holder };
 }
 
-/** Handles a missing answer: locks that may have been taken are released in the background. */
-function giveUp(attempts: readonly Attempt[], error: BackendError): never {
-  for (const attempt of attempts) {
-    attempt.failed(error);
-    attempt.abandon();
+/**
+ * Fulfils the claim of a lock that was granted. Otherwise, what may have been taken is released in the background.
+ *
+ * @returns the answer if the lock is busy
+ * @throws BackendError when there was no answer, or the lock was granted but cannot be used any more
+ */
+function takeGranted<Reply extends AttemptReply>(
+  wanted: WantedLock,
+  outcome: Outcome<Reply>,
+  tokenIn: (reply: Granted<Reply>['reply']) => number,
+): FoundBusy<Reply>['reply'] | undefined {
+  if (outcome.state === 'granted') {
+    wanted.fulfil(outcome, tokenIn(outcome.reply));
+    return undefined;
   }
-  throw error;
-}
-
-/** @throws BackendError when the lock was granted, but cannot be used any more */
-function settle(wanted: WantedLock, attempt: Attempt, token: number): void {
-  if (attempt.state === 'granted') return wanted.fulfil(attempt, token);
-  attempt.abandon();
-  if (attempt.state === 'busy') return;
-  throw (
-    attempt.error ?? new BackendError('a lock was released by force while it was acquired', 'unavailable', 'unknown')
-  );
+  outcome.abandon();
+  if (outcome.state === 'busy') return outcome.reply;
+  if (outcome.state === 'failed') throw outcome.error;
+  throw new BackendError('a lock was released by force while it was acquired', 'unavailable', 'unknown');
 }

@@ -7,8 +7,11 @@ import { type AcquireMessage, acquireChannel, holdChannel } from './channels.js'
 import { runTraced } from './run-traced.js';
 import { tokenOf, traceHold } from './trace-hold.js';
 
+/** The services that are needed here. */
+type Needs = Pick<Services, 'events' | 'runtime'>;
+
 /** Whether anybody listens to acquisitions. */
-export function isTraced({ events }: Services): boolean {
+export function isTraced({ events }: Needs): boolean {
   return events.failures || acquireChannel.hasSubscribers || holdChannel.hasSubscribers;
 }
 
@@ -21,7 +24,7 @@ interface Shared {
 
 /** Runs an acquisition, and publishes its outcome. */
 export function traceAcquisition<T extends LockLease | Shared>(
-  services: Services,
+  services: Needs,
   names: readonly string[],
   terms: AcquisitionTerms,
   acquire: () => Promise<T>,
@@ -88,7 +91,7 @@ function outcomeOf({ name }: Error, { skips }: AcquisitionTerms): Exclude<Acquir
 }
 
 function announceFailure(
-  { events }: Services,
+  { events }: Needs,
   message: AcquireMessage,
   outcome: Exclude<AcquireOutcome, 'acquired' | 'shared'>,
   error: Error,

@@ -22,7 +22,11 @@ let open = 0;
  * Starts to trace the hold of a lease. The hold begins when the body that gets the lease begins or, if there is none,
  * in the next turn of the event loop.
  */
-export function traceHold({ runtime, events }: Services, lease: LockLease, acquisition: AcquireMessage): void {
+export function traceHold(
+  { runtime, events }: Pick<Services, 'events' | 'runtime'>,
+  lease: LockLease,
+  acquisition: AcquireMessage,
+): void {
   if (!holdChannel.hasSubscribers || !lease.live) return;
   const { name, names, type, group, method, fencingToken, reentry = false } = acquisition;
   const { owner, owners } = lease;

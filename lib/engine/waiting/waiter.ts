@@ -1,5 +1,6 @@
 import { deadlineTimer, type Runtime, type Timer } from '../../backends/runtime.js';
 import type { Attempt } from '../attempt.js';
+import { Doubt } from '../doubt.js';
 import { LockAbortedError } from '../errors.js';
 import type { Milliseconds } from '../terms/duration.js';
 import type { AcquisitionTerms } from '../terms/lock-options.js';
@@ -126,9 +127,9 @@ export class Waiter<Granted> extends Caller<Granted> {
   /** The waiter's pending request. */
   attempt: Attempt | undefined;
   /**
-   * For a fair lock, the time on the backend's clock until which earlier unanswered acquisitions may still be executed.
+   * For a fair lock: what the earlier requests of the present owner id may have left. Undefined if they left nothing.
    */
-  lateCopiesUntil: number | undefined;
+  doubt: Doubt | undefined;
   /** The backend has already released this waiter's owner id, so the next acquisition needs a new one. */
   ownerSpent = false;
   /** Whether the waiter has already retried once because the lock's holder was just being released. */
@@ -154,17 +155,16 @@ export class Waiter<Granted> extends Caller<Granted> {
     return this.ownerId;
   }
 
-  /**
-   * Records that an unanswered acquisition may already have been executed, or may still be executed before `validUntil`
-   * (on the backend's clock).
-   */
-  noteLateCopies(validUntil = 0): void {
-    this.lateCopiesUntil = Math.max(this.lateCopiesUntil ?? 0, validUntil);
+  /** Notes what a request may have left, if the waiter keeps its owner id. */
+  note(attempt: Attempt): void {
+    if (!attempt.leavesTraces) return;
+    this.doubt ??= new Doubt();
+    this.doubt.note(attempt);
   }
 
   /** Abandons the current owner id. Locks that the backend holds for that id no longer belong to this waiter. */
   renewOwner(): void {
-    this.ownerId = this.lateCopiesUntil = undefined;
+    this.ownerId = this.doubt = undefined;
     this.ownerSpent = false;
   }
 

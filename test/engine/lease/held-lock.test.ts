@@ -43,7 +43,7 @@ describe('a held lock', () => {
     const attempt = new Attempt(services, 'lock:order', 'ann:1', { type: 'reentrant', leaseTime: 10_000 });
     await runtime.advance(70);
     const reply = { acquired: true, token: 7, reserved: 0 } as const;
-    attempt.answered(reply);
+    await attempt.outcome(Promise.resolve(reply), () => {});
     const keeper = new Keeper();
     const losses: Error[][] = [];
     const held = new HeldLock(keeper, attempt, false, reply, runtime.monotonic());

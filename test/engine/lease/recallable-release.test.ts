@@ -23,7 +23,7 @@ describe('a release', () => {
     const attempt = new Attempt(services, KEEPER.key, services.newOwner(), { type: 'reentrant', leaseTime: 10_000 });
     const reply = await services.backend.acquire(attempt);
     if (!reply.acquired) throw new Error('the lock is busy');
-    attempt.answered({ ...reply, validUntil: lateCopiesUntil });
+    await attempt.outcome(Promise.resolve({ ...reply, validUntil: lateCopiesUntil }), () => {});
     const held = new HeldLock(KEEPER, attempt, false, reply, 0);
     const replies: (ReleaseReply | undefined)[] = [];
     const release = new RecallableRelease(services, held, (answer) => replies.push(answer));
