@@ -16,13 +16,16 @@ export class HighestToken {
     return this.text;
   }
 
-  /** Records the token of an acquisition. */
+  /** Records the token of an acquisition, and returns the acquisition. */
   acquired(token: number, reserved: number): Acquired {
-    const last = token + reserved;
-    if (last > this.highest) {
-      this.highest = last;
-      this.text = undefined;
-    }
+    this.note(token + reserved);
     return { acquired: true, token, reserved };
+  }
+
+  /** Records a token. */
+  note(token: number): void {
+    if (token <= this.highest) return;
+    this.highest = token;
+    this.text = undefined;
   }
 }

@@ -28,15 +28,17 @@ import { NodeBatches } from './calls/node-batches.js';
 import type { ScriptContext } from './calls/script-context.js';
 import { SingleCalls } from './calls/single-calls.js';
 import { RedisFlights } from './commands/flights/redis-flights.js';
-import { forceRelease } from './commands/force-release.js';
-import { inspect } from './commands/inspect.js';
-import { raiseToken } from './commands/raise-token.js';
-import { refreshWaiters } from './commands/refresh-waiters.js';
+import {
+  forceRelease,
+  inspect,
+  raiseToken,
+  refreshWaiters,
+  removeWaiter,
+  takeTicket,
+} from './commands/lock-commands.js';
 import { ReleaseBatch } from './commands/release.js';
-import { removeWaiter } from './commands/remove-waiter.js';
 import { RenewBatch } from './commands/renew.js';
 import { RedisSynchronizers } from './commands/synchronizers/redis-synchronizers.js';
-import { takeTicket } from './commands/take-ticket.js';
 import { RedisWaits } from './commands/waits/redis-waits.js';
 import { explained } from './connection/connection-advice.js';
 import { RedisConnection } from './connection/redis-connection.js';

@@ -110,7 +110,7 @@ describe('a user with the rights of the recipe and no others', () => {
   it('gets an error at once that names the missing right, also inside a script', async () => {
     await admin.call('ACL', 'SETUSER', 'short', 'reset', 'on', '>a-password', ...without('+pexpire'));
     const locks = createLockService({ connection: redis.url.replace('//', '//short:a-password@'), logger: silent });
-    await expect(locks.acquire('order')).rejects.toThrow(/see the README for the permissions/);
+    await expect(locks.acquire('order')).rejects.toThrow(/docs\/permissions.md has the permissions/);
     await locks.close();
   });
 

@@ -79,7 +79,7 @@ export class AcquireAllBatch implements BatchedScript<LocksOfCaller, AcquireAllR
       return { ...busyReply(ttl, holder, server), index: at, ...copyOf(call) };
     }
     const first = integerOf(answer, server);
-    highestToken.acquired(first, requests.length - 1);
+    highestToken.note(first + requests.length - 1);
     const acquired: AllAcquired = { acquired: true, tokens: requests.map((_, n) => first + n), ...copyOf(call) };
     this.onAcquired?.(acquired, call);
     return acquired;
@@ -102,7 +102,8 @@ export async function acquireAll(
   const [outcome, ...rest] = arrayOf(reply, server);
   if (integerOf(outcome, server) === ALL_ACQUIRED) {
     await replicaCheck?.confirm(call, requests);
-    const all = rest.map((token) => highestToken.acquired(integerOf(token, server), 0).token);
+    const all = rest.map((token) => integerOf(token, server));
+    for (const token of all) highestToken.note(token);
     return { acquired: true, tokens: all, ...copyOf(call) };
   }
   const [index, ttl, holder] = rest;

@@ -140,7 +140,7 @@ function remedy(code: string | undefined): string {
   }
   if (code === 'WRONGPASS' || code === 'NOAUTH')
     return ' (check the user and the password. Reserved characters in a URL must be percent-encoded)';
-  return code === 'NOPERM' ? ' (see the README for the permissions that locks need)' : '';
+  return code === 'NOPERM' ? ' (docs/permissions.md has the permissions that locks need)' : '';
 }
 
 /**

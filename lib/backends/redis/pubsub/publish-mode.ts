@@ -24,6 +24,14 @@ export class PublishMode {
     else if (!isCluster) this.found = 'PUBLISH';
   }
 
+  /**
+   * The command with which a script notifies waiters. On a cluster, the first call has to ask the server that has
+   * `key`.
+   */
+  async command(key: string): Promise<PublishCommand> {
+    return this.found ?? (await this.ask(key));
+  }
+
   /** Undefined until a server has been asked. */
   get known(): PublishCommand | undefined {
     return this.found;

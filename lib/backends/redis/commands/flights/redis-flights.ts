@@ -13,7 +13,6 @@ import { flightResult, forgottenAt, wantedResult } from '../../lock-keys.js';
 import { arrayOf, integerOf, unexpected } from '../../reply-shape.js';
 import { scripts } from '../../scripts.js';
 import { busyReply, copyOf } from '../acquire-reply.js';
-import { publishCommand } from '../publish-command.js';
 import { clockOf } from '../token-source.js';
 
 /** What a release answers when the owner did not hold the lock. See scripts/includes/release-replies.lua. */
@@ -49,7 +48,7 @@ export class RedisFlights implements FlightBackend {
 
   async release({ key, owner, token, keepFor, value }: FlightRelease): Promise<FlightReleaseReply> {
     const { highestToken, connection } = this.context;
-    const publish = await publishCommand(this.context, key);
+    const publish = await this.context.publishMode.command(key);
     const calls = Buffer.byteLength(value) > LARGE ? this.large() : this.context.single;
     const args = [publish, highestToken.seen, owner, String(token), String(keepFor), value];
     const { reply, call } = await calls.callAnyTime(scripts['release-flight-5'], this.keys(key), args);

@@ -5,7 +5,6 @@ import { slotOf } from '../../hash-slot.js';
 import { latestRequest } from '../../lock-keys.js';
 import { integerOf, unexpected } from '../../reply-shape.js';
 import { type ScriptName, scripts } from '../../scripts.js';
-import { publishCommand } from '../publish-command.js';
 
 type Argument = string | number;
 type Keys = readonly [key: string, ...others: string[]];
@@ -65,7 +64,7 @@ export class SynchronizerCalls {
 
   /** A sharded channel must be in the slot of the key. The channel of a latch whose name has braces is not. */
   async publishCommand(key: string, channel: string): Promise<string> {
-    const command = await publishCommand(this.context, key);
+    const command = await this.context.publishMode.command(key);
     return command === 'SPUBLISH' && slotOf(key) !== slotOf(channel) ? 'PUBLISH' : command;
   }
 

@@ -1,0 +1,158 @@
+// Commands about one lock that are too rare to be sent in batches.
+import {
+  type Acquired,
+  type AdoptReply,
+  type AdoptRequest,
+  type ExpectedHolders,
+  type HeldType,
+  isReadWrite,
+  type LockState,
+  type OwnerRef,
+  TICKET_LIFETIME,
+  type TransferRequest,
+} from '../../lock-backend.js';
+import { keysOf } from '../calls/item-answer.js';
+import type { ScriptContext } from '../calls/script-context.js';
+import { lastTicket } from '../lock-keys.js';
+import { arrayOf, integerOf } from '../reply-shape.js';
+import { scripts } from '../scripts.js';
+import { copyOf, remainingTime } from './acquire-reply.js';
+import { FAIR_KEYS, LOCK_SCRIPTS, TOKEN_COUNTER } from './lock-type-table.js';
+import { tokenSource } from './token-source.js';
+
+/** Replaces an owner by another one in one step; undefined when it did not hold the lock. */
+export async function transfer(request: TransferRequest, context: ScriptContext): Promise<Acquired | undefined> {
+  const { connection, highestToken, single, replicaCheck } = context;
+  const { key, type, from, to, leaseTime, reserve } = request;
+  const { name, keys } = LOCK_SCRIPTS[type].transfer;
+  const publish = await context.publishMode.command(key);
+  const { reply, call } = await single.callInTime(
+    scripts[name],
+    [tokenSource(connection, key, type), ...keysOf(keys, [request])],
+    [highestToken.seen, String(leaseTime), String(reserve), from, to, publish],
+  );
+  if (reply === null) return undefined;
+  const server = connection.description;
+  const [token, reserved] = arrayOf(reply, server).map((part) => integerOf(part, server));
+  await replicaCheck?.confirm(call, [{ key, type, owner: to }]);
+  return { ...highestToken.acquired(token, reserved), ...copyOf(call) };
+}
+
+/** Takes over a detached lock from the owner of its ticket. */
+export async function adopt(request: AdoptRequest, context: ScriptContext): Promise<AdoptReply> {
+  const { connection, highestToken, single, replicaCheck } = context;
+  const { key, type, clientId, secret, to, leaseTime } = request;
+  const publish = await context.publishMode.command(key);
+  const { reply, call } = await single.callInTime(
+    scripts['adopt-2'],
+    [key, tokenSource(connection, key, type)],
+    [highestToken.seen, String(leaseTime), clientId, secret, to, isReadWrite(type) ? ':write' : '', publish],
+  );
+  const server = connection.description;
+  const parts = arrayOf(reply, server);
+  if (parts.length === 1) return { acquired: false, holder: String(parts[0]) || undefined };
+  const [token, reserved] = parts.map((part) => integerOf(part, server));
+  await replicaCheck?.confirm(call, [{ key, type, owner: to }]);
+  return { ...highestToken.acquired(token, reserved), ...copyOf(call) };
+}
+
+/** The state of a lock of any type. */
+export async function inspect(key: string, { single, connection }: ScriptContext): Promise<LockState> {
+  const keys = keysOf([...FAIR_KEYS, TOKEN_COUNTER], [{ key }]);
+  const reply = await single.call(scripts['inspect-5'], keys, []);
+  const [mode, held, queue, token] = arrayOf(reply, connection.description) as [string, unknown[], string[], unknown];
+  const owners: LockState['owners'][number][] = [];
+  for (let n = 0; n < held.length; n += 2) {
+    owners.push({ owner: String(held[n]), remaining: remainingTime(Number(held[n + 1])) });
+  }
+  return {
+    mode: owners.length === 0 ? 'free' : mode === 'read' || mode === 'write' ? mode : 'exclusive',
+    owners,
+    queue,
+    token: token === undefined || token === null ? undefined : Number(token),
+  };
+}
+
+/**
+ * Releases a lock of any type, from all owners or only from the expected ones. Returns the owners that have lost
+ * it.
+ */
+export async function forceRelease(
+  key: string,
+  expected: ExpectedHolders | undefined,
+  context: ScriptContext,
+): Promise<readonly string[]> {
+  const publish = await context.publishMode.command(key);
+  const keys = keysOf([...FAIR_KEYS, TOKEN_COUNTER], [{ key }]);
+  const whom = expected === undefined ? ['0', ''] : ['1', String(expected.token ?? ''), ...expected.owners];
+  const owners = await context.single.call(scripts['force-release-5'], keys, [publish, ...whom]);
+  return Array.isArray(owners) ? owners.map(String) : [];
+}
+
+/** The reply for a waiter that is still registered. */
+const KEPT = 1;
+
+/** Keeps waiters registered, with one script call for each lock. False: that waiter was no longer registered. */
+export async function refreshWaiters(
+  waiters: readonly OwnerRef[],
+  waiterTimeout: number,
+  context: ScriptContext,
+): Promise<readonly boolean[]> {
+  const kept = new Map<OwnerRef, boolean>();
+  await Promise.all(
+    groupByLock(waiters).map(async (group) => {
+      const answers = await refresh(group, waiterTimeout, context);
+      for (const [index, waiter] of group.entries()) kept.set(waiter, answers[index]);
+    }),
+  );
+  return waiters.map((waiter) => kept.get(waiter) ?? false);
+}
+
+function groupByLock(waiters: readonly OwnerRef[]): OwnerRef[][] {
+  const groups = new Map<string, OwnerRef[]>();
+  for (const waiter of waiters) {
+    const name = `${waiter.type} ${waiter.key}`;
+    const group = groups.get(name);
+    if (group === undefined) groups.set(name, [waiter]);
+    else group.push(waiter);
+  }
+  return [...groups.values()];
+}
+
+async function refresh(
+  group: readonly OwnerRef[],
+  waiterTimeout: number,
+  context: ScriptContext,
+): Promise<readonly boolean[]> {
+  const { single, connection } = context;
+  const script = LOCK_SCRIPTS[group[0].type].waiters?.refresh;
+  if (script === undefined) return [];
+  const args = [String(waiterTimeout), ...group.map(({ owner }) => owner)];
+  if (script.publishes) args.unshift(await context.publishMode.command(group[0].key));
+  const reply = await single.call(scripts[script.name], keysOf(script.keys, [group[0]]), args);
+  const server = connection.description;
+  return arrayOf(reply, server).map((answer) => integerOf(answer, server) === KEPT);
+}
+
+/** Removes a waiter, and wakes the next one if this waiter had been woken. */
+export async function removeWaiter(waiter: OwnerRef, context: ScriptContext): Promise<void> {
+  const script = LOCK_SCRIPTS[waiter.type].waiters?.remove;
+  if (script === undefined) return;
+  const publish = await context.publishMode.command(waiter.key);
+  await context.single.call(scripts[script.name], keysOf(script.keys, [waiter]), [publish, waiter.owner]);
+}
+
+/** Numbers the owners that were woken and found the lock held by the same `holder`: 1, 2, … */
+export async function takeTicket(key: string, holder: string, context: ScriptContext): Promise<number> {
+  const { notes, connection } = context;
+  const reply = await notes.call(scripts['take-ticket-1'], [lastTicket(key)], [holder, String(TICKET_LIFETIME)]);
+  return integerOf(reply, connection.description);
+}
+
+/** Makes the tokens of a lock continue above `token`. */
+export async function raiseToken(key: string, type: HeldType, token: number, context: ScriptContext): Promise<void> {
+  const { connection, highestToken, single } = context;
+  const reply = await single.call(scripts['raise-token-1'], [tokenSource(connection, key, type)], [String(token)]);
+  integerOf(reply, connection.description);
+  highestToken.note(token);
+}
