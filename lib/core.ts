@@ -40,7 +40,6 @@ export type { RedLock } from './locks/red-lock.js';
 export type { ReentrantLock } from './locks/reentrant-lock.js';
 export type { Semaphore } from './locks/semaphore.js';
 export type { SemaphoreOptions } from './locks/semaphore-options.js';
-export type { SpinLock } from './locks/spin-lock.js';
 export type { WaitOptions } from './locks/wait-options.js';
 export { createLockService } from './service/create-lock-service.js';
 export type { ClientHold, ClientWait, LockClient } from './service/lock-client.js';

@@ -134,7 +134,7 @@ function tracedByAll(
   return traced();
 }
 
-/** A member that cannot be acquired together with others: a spin lock or a red lock. */
+/** A member that cannot be acquired together with others: a red lock. */
 class OtherKind implements WantedGroup<MemberLease>, Wanted {
   readonly all: readonly Wanted[] = [this];
   private lease: MemberLease | undefined;

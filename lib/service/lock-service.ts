@@ -23,7 +23,6 @@ import { RedLock } from '../locks/red-lock.js';
 import { ReentrantLock } from '../locks/reentrant-lock.js';
 import { Semaphore } from '../locks/semaphore.js';
 import type { SemaphoreOptions } from '../locks/semaphore-options.js';
-import { SpinLock } from '../locks/spin-lock.js';
 import type { LockClient } from './lock-client.js';
 import {
   type ForceReleaseOptions,
@@ -311,11 +310,6 @@ export class LockService {
   /** A lock for many readers or one writer. */
   getReadWriteLock(name: string): ReadWriteLock {
     return new ReadWriteLock(this.engine, name);
-  }
-
-  /** A lock whose callers poll with an exponential back-off instead of waiting for a message. */
-  getSpinLock(name: string): SpinLock {
-    return new SpinLock(this.engine, name);
   }
 
   /**

@@ -117,7 +117,7 @@ describe.each(STORES)('handles in Redisson’s style, on %s', (store) => {
       const waiting = [
         errorOf(locks.getLock('order').lock(undefined, { signal })),
         errorOf(locks.getFairLock('order').tryLock('20s', '1s', { signal })),
-        errorOf(locks.getSpinLock('order').tryLock('20s', '1s', { signal })),
+        errorOf(locks.getFencedLock('order').tryLock('20s', '1s', { signal })),
       ];
       await until(() => locks.engine.waiting('order') >= 2);
       controller.abort();

@@ -22,7 +22,12 @@ describe.each(STORES)('the multi-lock, on %s and another store', (store) => {
   it('all or none', async () => {
     const [one, other] = await here.services(2);
     const [two, another] = await there.services(2);
-    const lock = one.getMultiLock(one.getLock('a'), one.getFairLock('b'), two.getFencedLock('a'), two.getSpinLock('c'));
+    const lock = one.getMultiLock(
+      one.getLock('a'),
+      one.getFairLock('b'),
+      two.getFencedLock('a'),
+      two.getRedLock(two.getLock('c')),
+    );
     const lease = await lock.lock();
     expect(lease.held).toBe(true);
     expect(await lock.isLocked()).toBe(true);
@@ -363,7 +368,7 @@ describe.each(STORES)('the multi-lock, on %s and another store', (store) => {
   it('says which of its members was busy, and who holds it', async () => {
     const one = await here.service();
     const [two, another] = await there.services(2);
-    for (const member of [two.getLock('b'), two.getSpinLock('b')]) {
+    for (const member of [two.getLock('b'), two.getRedLock(two.getLock('b'))]) {
       const busy = await another.acquire('b');
       for (const waitTime of [0, 200]) {
         const lock = one.getMultiLock(one.getLock('a'), member);

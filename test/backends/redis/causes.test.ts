@@ -21,10 +21,10 @@ const WAYS_TO_WAIT: [string, Ask][] = [
   ['a fair lock', (locks, waitTime, a) => locks.acquire(a, { waitTime, type: 'fair' })],
   ['a write lock', (locks, waitTime, a) => locks.acquire(a, { waitTime, type: 'write' })],
   ['a handle', (locks, waitTime, a) => locks.getLock(a).tryLock(waitTime)],
-  ['a spin lock', (locks, waitTime, a) => locks.getSpinLock(a).tryLock(waitTime)],
+  ['a fenced lock', (locks, waitTime, a) => locks.getFencedLock(a).tryLock(waitTime)],
   [
     'a multi-lock',
-    (locks, waitTime, a) => locks.getMultiLock(locks.getLock(a), locks.getSpinLock(`${a} b`)).tryLock(waitTime),
+    (locks, waitTime, a) => locks.getMultiLock(locks.getLock(a), locks.getFairLock(`${a} b`)).tryLock(waitTime),
   ],
   ['a red lock', (locks, waitTime, a) => locks.getRedLock(locks.getLock(a), locks.getLock(`${a} b`)).tryLock(waitTime)],
   ['a semaphore', (locks, waitTime, a) => locks.getSemaphore(a).tryAcquire(1, waitTime)],

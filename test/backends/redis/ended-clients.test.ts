@@ -49,8 +49,8 @@ describe('a client that has ended', () => {
     await isRefused(locks.acquire('order', { waitTime: '1m' }));
     await isRefused(locks.acquire(['order', 'stock']));
     await isRefused(locks.acquire('order', { type: 'fair' }));
-    await isRefused(locks.getSpinLock('order').lock());
-    await isRefused(locks.getMultiLock(locks.getLock('order'), locks.getSpinLock('stock')).lock());
+    await isRefused(locks.getFencedLock('order').lock());
+    await isRefused(locks.getMultiLock(locks.getLock('order'), locks.getFairLock('stock')).lock());
     await isRefused(locks.getSemaphore('permits').acquire());
     await isRefused(locks.getSemaphore('permits').release());
     await isRefused(locks.getPermitExpirableSemaphore('licences').acquire());

@@ -83,8 +83,8 @@ async function several(one: LockService, other: LockService, names: string[]) {
 async function byHandle(locks: LockService, name: string) {
   const lease = await locks.getLock(name).lock();
   await lease.release();
-  const spun = await locks.getSpinLock(`${name}:spin`).lock();
-  await spun.release();
+  const fenced = await locks.getFencedLock(`${name}:fenced`).lock();
+  await fenced.release();
 }
 
 async function force(one: LockService, other: LockService, name: string) {

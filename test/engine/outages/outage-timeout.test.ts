@@ -33,7 +33,7 @@ describe('while the backend does not answer', () => {
       several: locks.acquire(['e', 'f']),
       severalBehind: locks.acquire(['a', 'g']),
       handle: locks.getLock('h').lock(),
-      spin: locks.getSpinLock('i').lock(),
+      fenced: locks.getFencedLock('i').lock(),
       multi: locks.getMultiLock(locks.getLock('j'), locks.getFairLock('k')).lock(),
       semaphore: locks.getSemaphore('l').acquire(),
       permit: locks.getPermitExpirableSemaphore('m').acquire(),

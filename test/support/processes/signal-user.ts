@@ -16,7 +16,7 @@ const members = services.map((service) => service.getLock('member'));
 const handles = {
   'a lock': locks.getLock('order'),
   'a fair lock': locks.getFairLock('order:fair'),
-  'a spin lock': locks.getSpinLock('order:spun'),
+  'a fenced lock': locks.getFencedLock('order:fenced'),
   'a multi-lock': locks.getMultiLock(...members.slice(0, 2)),
   'a red lock': locks.getRedLock(...members),
 };
