@@ -14,6 +14,8 @@ export interface BusyLock {
   readonly wanted: Wanted;
   readonly remaining: number;
   readonly holder: string | undefined;
+  /** Settles at the next answer to the holder's release, if it is an owner of this process that is being released. */
+  readonly released?: Promise<void> | undefined;
 }
 
 /** Locks that are tried together and get one lease, such as the locks of one service. */

@@ -1,4 +1,4 @@
-import { BackendError, type Busy, noAnswer, withReason } from '../../backends/lock-backend.js';
+import { BackendError, noAnswer, withReason } from '../../backends/lock-backend.js';
 import { Attempt, type AttemptReply, type FoundBusy, type Granted, type Outcome } from '../attempt.js';
 import type { HeldLock } from '../lease/held-lock.js';
 import { announceAcquired, startTime } from '../lease/lease-events.js';
@@ -90,7 +90,7 @@ export class LocksOfOneService implements WantedGroup<LockLease>, WaitingQueue {
     for (const [i, wanted] of missing.entries()) {
       if (wanted.claim()) continue;
       for (const claimed of missing.slice(0, i)) claimed.unclaim();
-      return this.behindRelease({ wanted, remaining: -1, holder: wanted.holder ?? wanted.leaving }, attempts);
+      return this.behindRelease(this.busyAt(wanted, -1, wanted.holder ?? wanted.leaving), attempts);
     }
     let busy: BusyLock | undefined;
     try {
@@ -111,9 +111,8 @@ export class LocksOfOneService implements WantedGroup<LockLease>, WaitingQueue {
 
   /** Asks again after the release if the busy lock belongs to an owner of this process that is being released. */
   private async behindRelease(busy: BusyLock, attempts: number): Promise<BusyLock | undefined> {
-    const answer = attempts > 1 ? this.services.unsettledReleases.nextAnswer(busy.holder) : undefined;
-    if (answer === undefined) return busy;
-    await answer;
+    if (busy.released === undefined || attempts <= 1) return busy;
+    await busy.released;
     return this.caller?.settled ? busy : this.takeMissing(attempts - 1);
   }
 
@@ -156,9 +155,11 @@ export class LocksOfOneService implements WantedGroup<LockLease>, WaitingQueue {
     const { backend } = this.services;
     for (const wanted of locks) {
       const attempt = this.attemptAt(wanted);
-      const take = (outcome: Outcome) => takeGranted(wanted, outcome, ({ token }) => token);
-      const busy = await attempt.outcome(backend.acquire(attempt), take);
-      if (busy !== undefined) return busyAt(wanted, busy);
+      const busy = await attempt.outcome(backend.acquire(attempt), (outcome) => {
+        const reply = takeGranted(wanted, outcome, ({ token }) => token);
+        return reply && this.busyAt(wanted, reply.remaining, reply.holder);
+      });
+      if (busy !== undefined) return busy;
     }
     return undefined;
   }
@@ -167,26 +168,27 @@ export class LocksOfOneService implements WantedGroup<LockLease>, WaitingQueue {
   private async takeTogether(locks: readonly WantedLock[]): Promise<BusyLock | undefined> {
     const attempts = locks.map((wanted) => this.attemptAt(wanted));
     const request = this.services.backend.acquireAll(attempts);
+    let busy: BusyLock | undefined;
     const results = await Promise.allSettled(
       attempts.map((attempt, i) =>
-        attempt.outcome(request, (outcome) => takeGranted(locks[i], outcome, ({ tokens }) => tokens[i])),
+        attempt.outcome(request, (outcome) => {
+          const reply = takeGranted(locks[i], outcome, ({ tokens }) => tokens[i]);
+          if (reply !== undefined) busy ??= this.busyAt(locks[reply.index], reply.remaining, reply.holder);
+        }),
       ),
     );
-    let busy: BusyLock | undefined;
-    for (const result of results) {
-      if (result.status === 'rejected') throw result.reason;
-      if (result.value !== undefined) busy ??= busyAt(locks[result.value.index], result.value);
-    }
+    for (const result of results) if (result.status === 'rejected') throw result.reason;
     return busy;
+  }
+
+  /** Called in the turn in which the lock was found busy, before the holder's release may be answered. */
+  private busyAt(wanted: WantedLock, remaining: number, holder: string | undefined): BusyLock {
+    return { wanted, remaining, holder, released: this.services.unsettledReleases.nextAnswer(holder) };
   }
 
   private attemptAt({ key }: WantedLock): Attempt {
     return new Attempt(this.services, key, this.services.newOwner(), this.terms);
   }
-}
-
-function busyAt(wanted: WantedLock, { remaining, holder }: Pick<Busy, 'remaining' | 'holder'>): BusyLock {
-  return { wanted, remaining, holder };
 }
 
 /**
