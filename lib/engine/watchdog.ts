@@ -60,6 +60,14 @@ export interface Renewer<Thing> {
   renew(things: readonly Thing[], leaseTime: number): Promise<readonly boolean[]>;
 
   /**
+   * Like {@link renew}, for one thing. If it is there, everything is renewed this way, without lists: a process may hold
+   * a hundred thousand locks.
+   */
+  renewAlone?(thing: Thing, leaseTime: number): Promise<boolean>;
+  /** Called when a request of {@link renewAlone} was answered, or has failed. */
+  answered?(thing: Thing, failed: boolean): void;
+
+  /**
    * Milliseconds until the lease of a thing ends in the backend; −1: never; undefined: it is not held. Used only for
    * fixed leases.
    *
@@ -318,6 +326,11 @@ export class Watchdog<Thing extends Renewable<Thing>> {
       const first = this.due.first ?? this.firstOlderThan(isFull ? third : third - this.leaseTime / 60, now);
       if (first === undefined) return false;
       if (isFull) return true;
+      if (this.renewer.renewAlone !== undefined) {
+        started++;
+        if (this.take(first, now)) this.renewAlone(first, now);
+        continue;
+      }
       const batch = this.takeBatch(first, now);
       started += Math.max(1, batch.length);
       if (batch.length > 0) this.renew(batch, now);
@@ -359,12 +372,27 @@ export class Watchdog<Thing extends Renewable<Thing>> {
 
   // ── Renewals ───────────────────────────────────────────────────────────────────────────────────────────────────────
 
+  private renewAlone(thing: Thing, sent: Moment): void {
+    const { renewer } = this;
+    this.renewing.push(thing);
+    if (this.renewing.first === thing) this.heartbeat.bringForward(this.left(thing, sent));
+    renewer.renewAlone?.(thing, this.longestLease(thing, thing.leaseTime)).then(
+      (isHeld) => {
+        renewer.answered?.(thing, false);
+        if (thing.list === this.renewing) this.renewed(thing, isHeld, sent);
+      },
+      (error: Error) => {
+        renewer.answered?.(thing, true);
+        this.failed(listOf(thing), error);
+      },
+    );
+  }
+
   private renew(things: readonly Thing[], sent: Moment): void {
     let { leaseTime } = things[0];
     for (const thing of things) {
       this.renewing.push(thing);
-      // A renewal that overtakes an extension must not cut the extension short.
-      for (const extension of this.extensionsOf(thing)) leaseTime = Math.max(leaseTime, extension);
+      leaseTime = this.longestLease(thing, leaseTime);
       if (this.renewing.first === thing) this.heartbeat.bringForward(this.left(thing, sent));
     }
     this.renewer.renew(things, leaseTime).then(
@@ -439,6 +467,13 @@ export class Watchdog<Thing extends Renewable<Thing>> {
     thing.confirm(sent, leaseTime);
     if (thing.fixed || leaseTime > thing.leaseTime) this.setTimer(thing);
     else this.rest(thing);
+  }
+
+  /** A renewal that overtakes an extension must not cut the extension short. */
+  private longestLease(thing: Thing, leaseTime: number): number {
+    let longest = leaseTime;
+    for (const extension of this.extensionsOf(thing)) longest = Math.max(longest, extension);
+    return longest;
   }
 
   private extensionsOf(thing: Thing): readonly number[] {

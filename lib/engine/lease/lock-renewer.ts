@@ -1,4 +1,4 @@
-import type { LockBackend } from '../../backends/lock-backend.js';
+import type { HeldType, LockBackend, RenewRequest } from '../../backends/lock-backend.js';
 import { listOf } from '../collections/list-of.js';
 import type { EventHub } from '../events/event-hub.js';
 import { blockedWarning, type Loss, lockLostError } from '../loss-reasons.js';
@@ -18,20 +18,25 @@ export class LockRenewer implements Renewer<HeldLock> {
     private readonly events: EventHub,
   ) {}
 
-  renew([held]: readonly HeldLock[], leaseTime: number): Promise<readonly boolean[]> {
-    const { key, type, owner } = held;
+  async renew([held]: readonly HeldLock[], leaseTime: number): Promise<readonly boolean[]> {
+    let failed = true;
+    try {
+      const isHeld = await this.renewAlone(held, leaseTime);
+      failed = false;
+      return listOf(isHeld);
+    } finally {
+      this.answered(held, failed);
+    }
+  }
+
+  renewAlone(held: HeldLock, leaseTime: number): Promise<boolean> {
     held.commandSent();
-    return this.backend.renew({ key, type, owner, leaseTime }).then(
-      (isHeld) => {
-        held.commandSettled();
-        this.failing = false;
-        return listOf(isHeld);
-      },
-      (error: Error) => {
-        held.commandSettled();
-        throw error;
-      },
-    );
+    return this.backend.renew(new Renewal(held, leaseTime));
+  }
+
+  answered(held: HeldLock, failed: boolean): void {
+    held.commandSettled();
+    if (!failed) this.failing = false;
   }
 
   async remaining(held: HeldLock): Promise<number | undefined> {
@@ -56,5 +61,21 @@ export class LockRenewer implements Renewer<HeldLock> {
 
   blocked(blockedFor: number, leaseTime: number): void {
     this.events.logger.warn(blockedWarning(blockedFor, leaseTime));
+  }
+}
+
+/** A class, because each lock needs one every ten seconds: see docs/decisions/classes-on-the-hot-path.md. */
+class Renewal implements RenewRequest {
+  readonly key: string;
+  readonly type: HeldType;
+  readonly owner: string;
+
+  constructor(
+    { key, type, owner }: HeldLock,
+    readonly leaseTime: number,
+  ) {
+    this.key = key;
+    this.type = type;
+    this.owner = owner;
   }
 }
