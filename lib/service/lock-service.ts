@@ -12,17 +12,17 @@ import type { Milliseconds } from '../engine/terms/duration.js';
 import type { LockNames } from '../engine/terms/lock-name.js';
 import type { AcquisitionTerms, AdoptOptions, LockOptions, Purpose } from '../engine/terms/lock-options.js';
 import { checkOptionNames } from '../engine/terms/option-names.js';
-import { CountDownLatch } from '../locks/count-down-latch.js';
-import { FairLock } from '../locks/fair-lock.js';
-import { FencedLock } from '../locks/fenced-lock.js';
-import type { LockHandle } from '../locks/lock-handle.js';
-import { MultiLock } from '../locks/multi-lock.js';
-import { PermitExpirableSemaphore } from '../locks/permit-semaphore.js';
-import { ReadWriteLock } from '../locks/read-write-lock.js';
-import { RedLock } from '../locks/red-lock.js';
-import { ReentrantLock } from '../locks/reentrant-lock.js';
-import { Semaphore } from '../locks/semaphore.js';
-import type { SemaphoreOptions } from '../locks/semaphore-options.js';
+import { CountDownLatch } from '../handles/count-down-latch.js';
+import { FairLock } from '../handles/fair-lock.js';
+import { FencedLock } from '../handles/fenced-lock.js';
+import type { LockHandle } from '../handles/lock-handle.js';
+import { MultiLock } from '../handles/multi-lock.js';
+import { PermitExpirableSemaphore } from '../handles/permit-semaphore.js';
+import { ReadWriteLock } from '../handles/read-write-lock.js';
+import { RedLock } from '../handles/red-lock.js';
+import { ReentrantLock } from '../handles/reentrant-lock.js';
+import { Semaphore } from '../handles/semaphore.js';
+import type { SemaphoreOptions } from '../handles/semaphore-options.js';
 import type { LockClient } from './lock-client.js';
 import {
   type ForceReleaseOptions,

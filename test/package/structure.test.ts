@@ -8,9 +8,9 @@ const ROOT = fileURLToPath(new URL('../..', import.meta.url));
  * The lower folders of lib, from the lowest up. The other folders of lib are above them, independent of each other, and
  * the entries (lib/*.ts) above those.
  */
-const LAYERS = ['backends', 'engine', 'locks', 'service', 'nest'];
+const LAYERS = ['backends', 'engine', 'handles', 'service', 'nest'];
 /** These folders may import only the port of the backends. */
-const PORT_ONLY = ['engine', 'locks'];
+const PORT_ONLY = ['engine', 'handles'];
 
 /** The port for connections to Redis, and below it its adapters, one folder for each client. */
 const LINKS = 'lib/backends/redis/links/';
@@ -140,7 +140,7 @@ describe('the source of the library', () => {
   it.each([
     ['lib/engine/a.ts', 'lib/backends/runtime.ts', true],
     ['lib/engine/a.ts', 'lib/backends/memory/memory-backend.ts', false],
-    ['lib/engine/a.ts', 'lib/locks/fair-lock.ts', false],
+    ['lib/engine/a.ts', 'lib/handles/fair-lock.ts', false],
     ['lib/backends/redis/a.ts', 'lib/engine/errors.ts', false],
     ['lib/service/a.ts', 'lib/backends/redis/redis-backend.ts', true],
     ['lib/nest/a.ts', 'lib/dashboard/board.ts', false],

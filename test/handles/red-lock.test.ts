@@ -6,7 +6,7 @@ import {
   LockUnavailableError,
 } from '../../lib/engine/errors.js';
 import { currentLease } from '../../lib/engine/scope/lock-scope.js';
-import type { RedLock } from '../../lib/locks/red-lock.js';
+import type { RedLock } from '../../lib/handles/red-lock.js';
 import type { LockService } from '../../lib/service/lock-service.js';
 import { type LockProcess, nothingIsLeft, openWorld, STORES } from '../support/lock-world.js';
 import { errorOf, latch, Section } from '../support/section.js';

@@ -1,5 +1,5 @@
 import type { Lease } from '../../lib/engine/lease/lease.js';
-import type { LockHandle } from '../../lib/locks/lock-handle.js';
+import type { LockHandle } from '../../lib/handles/lock-handle.js';
 
 /** Locks, runs `body`, releases. */
 export async function locked(lock: LockHandle, body: (lease: Lease) => unknown, leaseTime?: number): Promise<void> {
