@@ -2,7 +2,7 @@ import type { Observable } from 'rxjs';
 import type { Lockable } from '../lock-service-property.js';
 import { compileLockedMethod, type LockedMethod } from './compile-locked-method.js';
 import { decorateMethod } from './decorate-method.js';
-import type { Anything, DistributedLockOptions, LockKey, Method } from './distributed-lock.options.js';
+import type { Anything, BusyAnswer, DistributedLockOptions, LockKey, Method } from './distributed-lock.options.js';
 import { lockedPromise } from './locked-call.js';
 import { lockedIterable } from './locked-iterable.js';
 import { lockedObservable } from './locked-observable.js';
@@ -38,10 +38,14 @@ import { lockedObservable } from './locked-observable.js';
  * @throws LockConfigurationError when the class is defined, naming class, method and what is wrong
  * @publicApi
  */
-export function DistributedLock<Args extends readonly unknown[] = Anything[]>(
+// The compiler's first error about a mistyped option is about the first signature, and its return type is used then.
+export function DistributedLock<Args extends readonly unknown[] = Anything[], OnBusy extends string = never>(
+  keyOrOptions: LockKey<Args> | (DistributedLockOptions<Args> & { readonly onBusy?: OnBusy | BusyAnswer<Args> }),
+): LockDecorator<Args, OnBusy extends 'skip' ? undefined : never>;
+export function DistributedLock<Args extends readonly unknown[]>(
   options: DistributedLockOptions<Args> & { readonly onBusy: 'skip' },
 ): LockDecorator<Args, undefined>;
-export function DistributedLock<Args extends readonly unknown[] = Anything[]>(
+export function DistributedLock<Args extends readonly unknown[]>(
   keyOrOptions: LockKey<Args> | DistributedLockOptions<Args>,
 ): LockDecorator<Args>;
 export function DistributedLock<Args extends readonly unknown[] = Anything[]>(
