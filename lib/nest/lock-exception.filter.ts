@@ -1,6 +1,12 @@
 import { type ArgumentsHost, Catch, type ExceptionFilter, Logger, Optional } from '@nestjs/common';
 import { throwError } from 'rxjs';
-import { LockBusyError, LockConfigurationError, LockDeadlockError, LockUnavailableError } from '../engine/errors.js';
+import {
+  LockBusyError,
+  LockConfigurationError,
+  LockDeadlockError,
+  LockKeyError,
+  LockUnavailableError,
+} from '../engine/errors.js';
 
 /** Options of {@link LockExceptionFilter}. @publicApi */
 export interface LockExceptionFilterOptions {
@@ -8,19 +14,23 @@ export interface LockExceptionFilterOptions {
   readonly busy?: number;
   /** The HTTP status for a Redis that does not answer. Default: 503 Service Unavailable. */
   readonly unavailable?: number;
+  /** The HTTP status for a request from which no lock name can be made. Default: 400 Bad Request. */
+  readonly badKey?: number;
 }
 
-type Refusal = LockBusyError | LockDeadlockError | LockUnavailableError;
+type Refusal = LockBusyError | LockDeadlockError | LockKeyError | LockUnavailableError;
 
 /**
  * Sends a response to a client whose handler did not get its lock, because the lock stayed busy, Redis did not answer,
- * or there was a deadlock. It works on any transport. The response never contains the lock's name or its holder:
+ * there was a deadlock, or no lock name can be made from the request, such as `sku:undefined`. It works on any
+ * transport. The response never contains the lock's name or its holder:
  *
- * - HTTP (Express, Fastify): 423 Locked, or 503 Service Unavailable if Redis does not answer, in NestJS's format. If a
+ * - HTTP (Express, Fastify): 423 Locked, 503 Service Unavailable if Redis does not answer, or 400 Bad Request if there is no
+ *   name, in NestJS's format. If a
  *   caller of this process holds the lock with a fixed lease, `Retry-After` is the remaining time of that lease.
  *   Otherwise it is 1 to 3 seconds at random, so that clients do not all retry at once;
- * - GraphQL, and transports that are not named here: an error with a general message and `extensions.code` `'LOCKED'`
- *   or `'UNAVAILABLE'`;
+ * - GraphQL, and transports that are not named here: an error with a general message and `extensions.code` `'LOCKED'`,
+ *   `'UNAVAILABLE'` or `'BAD_REQUEST'`;
  * - microservices: the error `{ status: 'error', code, message }` with the same codes. The lock's name is logged,
  *   because the sender of an event gets no response;
  * - WebSockets (Socket.IO and `@nestjs/platform-ws`): the event `exception` with the same content.
@@ -32,28 +42,30 @@ type Refusal = LockBusyError | LockDeadlockError | LockUnavailableError;
  * ```
  *
  * A deadlock is logged as an error, because it is a defect in the code, even though the client may try again. If Redis
- * does not answer, the reason is logged.
+ * does not answer, the reason is logged. If something else is stored under the lock's name, that is not the client's
+ * fault: it is logged as an error, and the response is 500.
  *
  * @throws LockConfigurationError from the constructor for a status that is not an HTTP error
  * @publicApi
  */
-@Catch(LockBusyError, LockDeadlockError, LockUnavailableError)
+@Catch(LockBusyError, LockDeadlockError, LockKeyError, LockUnavailableError)
 export class LockExceptionFilter implements ExceptionFilter<Refusal> {
   private static readonly logger = new Logger(LockExceptionFilter.name);
   private readonly busy: Answer;
   private readonly unavailable: Answer;
+  private readonly badKey: Answer;
 
   constructor(@Optional() options?: LockExceptionFilterOptions) {
-    const { busy = 423, unavailable = 503 } = options ?? {};
+    const { busy = 423, unavailable = 503, badKey = 400 } = options ?? {};
     this.busy = { ...BUSY, statusCode: toStatus(busy, 'busy') };
     this.unavailable = { ...UNAVAILABLE, statusCode: toStatus(unavailable, 'unavailable') };
+    this.badKey = { ...BAD_KEY, statusCode: toStatus(badKey, 'badKey') };
   }
 
   catch(refusal: Refusal, host: ArgumentsHost): unknown {
     const transport = host.getType<string>();
-    const isUnavailable = refusal instanceof LockUnavailableError;
-    const answer = isUnavailable ? this.unavailable : this.busy;
-    if (isUnavailable) LockExceptionFilter.logger.error(refusal.message);
+    const answer = this.answerTo(refusal);
+    if (answer === this.unavailable || answer === INTERNAL) LockExceptionFilter.logger.error(refusal.message);
     else if (refusal instanceof LockDeadlockError || transport === 'rpc')
       LockExceptionFilter.logger.warn(refusal.message);
     switch (transport) {
@@ -66,6 +78,13 @@ export class LockExceptionFilter implements ExceptionFilter<Refusal> {
       default:
         throw Object.assign(new Error(answer.message), { extensions: { code: answer.code } });
     }
+  }
+
+  private answerTo(refusal: Refusal): Answer {
+    if (refusal instanceof LockUnavailableError) return this.unavailable;
+    if (!(refusal instanceof LockKeyError)) return this.busy;
+    // With a cause, it is about what Redis has under the name.
+    return refusal.cause === undefined ? this.badKey : INTERNAL;
   }
 }
 
@@ -87,6 +106,18 @@ const UNAVAILABLE: Omit<Answer, 'statusCode'> = {
   error: 'Service Unavailable',
   code: 'UNAVAILABLE',
   message: 'This cannot be done right now, try again later',
+};
+
+const BAD_KEY: Omit<Answer, 'statusCode'> = {
+  error: 'Bad Request',
+  code: 'BAD_REQUEST',
+  message: 'A value that this request needs is missing or invalid',
+};
+const INTERNAL: Answer = {
+  statusCode: 500,
+  error: 'Internal Server Error',
+  code: 'INTERNAL_SERVER_ERROR',
+  message: 'Internal server error',
 };
 
 /** What the response of Express and the reply of Fastify have in common. */
@@ -120,7 +151,7 @@ function emitTo(socket: Socket, answer: Answer): void {
 
 function respond(refusal: Refusal, { statusCode, message, error }: Answer, response: Response): void {
   if (response.headersSent || response.sent) return;
-  response.header('Retry-After', String(retryAfter(refusal)));
+  if (!(refusal instanceof LockKeyError)) response.header('Retry-After', String(retryAfter(refusal)));
   response.status(statusCode).send({ statusCode, message, error });
 }
 

@@ -1,9 +1,10 @@
 import { AssertionError } from 'node:assert';
 import { BackendError } from '../backends/backend-error.js';
-import type { LockBackend } from '../backends/lock-backend.js';
+import { type LockBackend, SingleNodeWatch } from '../backends/lock-backend.js';
 import { MemoryBackend } from '../backends/memory/memory-backend.js';
 import { MemoryStore } from '../backends/memory/memory-store.js';
 import { printsAs } from '../backends/prints-as.js';
+import type { Runtime } from '../backends/runtime.js';
 import { nodeRuntime } from '../engine/node-runtime.js';
 import type { LockOptions } from '../engine/terms/lock-options.js';
 import { createLockServiceWith } from '../service/create-lock-service.js';
@@ -56,7 +57,7 @@ export class LockTestingController {
     });
     this.locks = createLockServiceWith(runtime, {
       ...options,
-      backend: failingBackend(backend(), () => this.isDown),
+      backend: failingBackend(backend(), runtime, () => this.isDown),
     });
   }
 
@@ -146,20 +147,27 @@ export type LockTestingOptions = Omit<RedisLockOptions, 'connection' | 'backend'
 const LOCAL: readonly (string | symbol)[] = ['canAcquireTogether', 'subscribe', 'listenToClient', 'close'];
 
 /** A backend whose calls fail while `isDown()`, as if Redis were down. */
-function failingBackend(backend: LockBackend, isDown: () => boolean): LockBackend {
-  const synchronizers = backend.synchronizers && failing(backend.synchronizers, isDown);
-  const flights = backend.flights && failing(backend.flights, isDown);
-  return failing(backend, isDown, { synchronizers, flights });
+function failingBackend(backend: LockBackend, runtime: Runtime, isDown: () => boolean): LockBackend {
+  const ping = () => watch.health.observe(isDown() ? Promise.reject(down()) : Promise.resolve(), false);
+  const watch: SingleNodeWatch = new SingleNodeWatch(backend.description, runtime, ping);
+  const observe: Observe = (reply) => watch.health.observe(reply, false);
+  const synchronizers = backend.synchronizers && failing(backend.synchronizers, isDown, observe);
+  const flights = backend.flights && failing(backend.flights, isDown, observe);
+  return failing(backend, isDown, observe, { synchronizers, flights, health: watch });
 }
 
-function failing<T extends object>(target: T, isDown: () => boolean, others: Partial<T> = {}): T {
+type Observe = (reply: Promise<unknown>) => Promise<unknown>;
+
+function failing<T extends object>(target: T, isDown: () => boolean, observe: Observe, others: Partial<T> = {}): T {
   return new Proxy(target, {
     get(_, property) {
       if (property in others) return others[property as keyof T];
       const value: unknown = Reflect.get(target, property);
       if (typeof value !== 'function') return value;
       return (...args: unknown[]) =>
-        isDown() && !LOCAL.includes(property) ? Promise.reject(down()) : value.apply(target, args);
+        LOCAL.includes(property)
+          ? value.apply(target, args)
+          : observe(isDown() ? Promise.reject(down()) : Promise.resolve(value.apply(target, args)));
     },
   });
 }

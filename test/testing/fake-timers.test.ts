@@ -2,7 +2,7 @@
 import { setTimeout as realDelay } from 'node:timers/promises';
 import { jest } from '@jest/globals';
 import { Test } from '@nestjs/testing';
-import { LockBusyError, LockService } from '../../lib/index.js';
+import { LockBusyError, LockService, LockUnavailableError } from '../../lib/index.js';
 import { LockTestingController, LockTestingModule } from '../../lib/testing.js';
 import { until } from '../support/until.js';
 
@@ -43,12 +43,22 @@ async function waitForRelease({ locks, testing }: Started) {
   await (await waiting).release();
 }
 
+async function giveUpInOutage({ locks, testing }: Started) {
+  testing.failBackend();
+  const waiting = locks.acquire('order', { outageTimeout: '5s' }).catch((error) => error);
+  await jest.advanceTimersByTimeAsync(8_000);
+  expect(await waiting).toBeInstanceOf(LockUnavailableError);
+  testing.restoreBackend();
+  await (await locks.acquire('order')).release();
+}
+
 describe('fake timers of Jest', () => {
   afterEach(() => jest.useRealTimers());
 
   const SCENES: [string, (started: Started) => Promise<void>][] = [
     ['let leases end and be renewed', expireAndRenew],
     ['let a wait end', waitInVain],
+    ['let outageTimeout end a wait', giveUpInOutage],
     ['do not hold up a release', waitForRelease],
   ];
   const KINDS: [string, Parameters<typeof jest.useFakeTimers>[0]][] = [

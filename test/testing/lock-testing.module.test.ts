@@ -78,6 +78,17 @@ describe('LockTestingModule', () => {
     await app.close();
   });
 
+  it('ends waits after outageTimeout while the backend fails, and says that it is unavailable', async () => {
+    const testing = new LockTestingController();
+    testing.failBackend();
+    const waiting = testing.locks.acquire('order', { outageTimeout: '5s' }).catch((error) => error);
+    await testing.clock.advance('8s');
+    expect(await waiting).toBeInstanceOf(LockUnavailableError);
+    testing.restoreBackend();
+    await (await testing.locks.acquire('order')).release();
+    await testing.close();
+  });
+
   it('fails and restores its backend', async () => {
     const { app, orders, testing } = await start(TestedModule);
     testing.failBackend();

@@ -9,6 +9,7 @@ import {
   LockBusyError,
   LockConfigurationError,
   LockDeadlockError,
+  LockKeyError,
   LockUnavailableError,
 } from '../../../lib/engine/errors.js';
 import { DistributedLock } from '../../../lib/nest/decorator/distributed-lock.decorator.js';
@@ -49,7 +50,7 @@ class Reply {
 const away = () => new LockUnavailableError("The lock 'order:7': redis 10.0.0.1:6379/0 does not answer", 'order:7');
 
 const answer = (
-  error: LockBusyError | LockDeadlockError | LockUnavailableError,
+  error: LockBusyError | LockDeadlockError | LockKeyError | LockUnavailableError,
   reply = new Reply(),
   options?: LockExceptionFilterOptions,
 ) => {
@@ -58,6 +59,26 @@ const answer = (
 };
 
 describe('LockExceptionFilter', () => {
+  it('answers a request from which no lock name can be made with 400, and does not repeat the name', () => {
+    const error = new LockKeyError(
+      "StockController.sell: args[0].sku is undefined in the key 'sku:#<args[0].sku>'",
+      '',
+    );
+    const body = { message: 'A value that this request needs is missing or invalid', error: 'Bad Request' };
+    expect(answer(error)).toEqual([400, { statusCode: 400, ...body }]);
+    expect(answer(error, undefined, { badKey: 422 })).toEqual([422, { statusCode: 422, ...body }]);
+    expect(() => new LockExceptionFilter({ badKey: 200 })).toThrow(/badKey is 200/);
+  });
+
+  it('answers with 500 when something else is stored under the name, which is not the fault of the client', () => {
+    const cause = new Error('lock:order is not a lock but a string');
+    const error = new LockKeyError("The lock 'order' cannot be used", 'order', { cause });
+    expect(answer(error)).toEqual([
+      500,
+      { statusCode: 500, message: 'Internal server error', error: 'Internal Server Error' },
+    ]);
+  });
+
   it.each([
     [1, '1'],
     [1000, '1'],
