@@ -1,11 +1,15 @@
 /**
- * `LockBackend` and its types, for your own backend. Pass it to a service as the option `backend`.
+ * `LockBackend` and its types, for your own backend, and what the backends of this library share. Pass a backend to a
+ * service as the option `backend`. `nodeRuntime`, the clock and timers of a real process, is in `nestjs-redis-lock/core`.
  *
  * It changes with the lock engine, and may do so in any minor version.
  *
  * @experimental
  * @packageDocumentation
  */
+export { parseClientRecord } from './backends/directory/client-record.js';
+export { keyPage } from './backends/directory/key-page.js';
+export { InProcessWaits, WaitStore } from './backends/in-process-waits.js';
 export {
   type AcquireAllReply,
   type Acquired,
@@ -13,6 +17,7 @@ export {
   type AcquireRequest,
   type AdoptReply,
   type AdoptRequest,
+  agedRecord,
   BackendError,
   type BackendHealth,
   type BlockingBackend,
@@ -49,6 +54,9 @@ export {
   type WaitRecord,
   type Wake,
 } from './backends/lock-backend.js';
+export { isOwnerOf } from './backends/owner-ids.js';
+export { printsAs } from './backends/prints-as.js';
+export { deadlineTimer, type Moment, momentOf, type Runtime, type Timer } from './backends/runtime.js';
 export type {
   PermitCounts,
   RequestId,

@@ -7,7 +7,7 @@ interface KeptWaits {
   readonly until: number;
 }
 
-/** Waits by owner, with a lifetime. Services that share a store see each other's waits. */
+/** Waits by owner, with a lifetime. Services that share a store see each other's waits. @publicApi */
 export class WaitStore {
   private readonly kept = new ExpiringMap<KeptWaits>(({ until }, now) => until <= now);
 
@@ -26,6 +26,8 @@ export class WaitStore {
 /**
  * Finds deadlocks among the callers of one process, for backends that keep their locks in the process or cannot store
  * waits.
+ *
+ * @publicApi
  */
 export class InProcessWaits implements WaitBackend {
   /**

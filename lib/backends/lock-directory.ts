@@ -108,7 +108,11 @@ export interface LockDirectory {
   clients(): Promise<readonly ClientRecord[]>;
 }
 
-/** Brings a record that was written `age` milliseconds ago up to date, by adding that time to its waits and holds. */
+/**
+ * Brings a record that was written `age` milliseconds ago up to date, by adding that time to its waits and holds.
+ *
+ * @publicApi
+ */
 export function agedRecord(record: ClientRecord, age: number): ClientRecord {
   return {
     ...record,

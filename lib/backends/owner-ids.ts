@@ -26,7 +26,7 @@ export function clientOf(owner: string): string {
   return end < 0 ? owner : owner.slice(0, end);
 }
 
-/** Whether an owner belongs to this client. */
+/** Whether an owner belongs to this client. @publicApi */
 export function isOwnerOf(clientId: string, owner: string): boolean {
   return owner.startsWith(`${clientId}:`);
 }

@@ -5,6 +5,7 @@ import { type InspectOptions, inspect } from 'node:util';
  * Otherwise, they would show everything that an instance refers to: megabytes, with the password of the connection.
  *
  * @param show returns plain values
+ * @publicApi
  */
 export function printsAs<T extends object>(
   type: abstract new (...args: never[]) => T,

@@ -41,7 +41,7 @@ export interface Runtime {
   detached<T>(work: () => T): T;
 }
 
-/** The present moment. */
+/** The present moment. @publicApi */
 export function momentOf(runtime: Runtime): Moment {
   return { monotonic: runtime.monotonic(), wall: runtime.wall() };
 }
@@ -49,6 +49,8 @@ export function momentOf(runtime: Runtime): Moment {
 /**
  * A timer for giving up on an answer. Node.js runs timers before it reads sockets. After a blocked event loop, a plain
  * timer would fire before answers that arrived long ago; this timer lets them be read first.
+ *
+ * @publicApi
  */
 export function deadlineTimer(runtime: Runtime, delay: number, giveUp: () => void, keepAlive?: 'keep-alive'): Timer {
   return new DeadlineTimer(runtime, delay, giveUp, keepAlive);

@@ -1,8 +1,8 @@
 import { type DynamicModule, Logger, Module } from '@nestjs/common';
 import { ModulesContainer } from '@nestjs/core';
+import type { LockService } from '../core.js';
 import { LockConfigurationError } from '../engine/errors.js';
-import { getLockServiceToken } from '../nest/redis-lock.constants.js';
-import type { LockService } from '../service/lock-service.js';
+import { getLockServiceToken } from '../index.js';
 import { createDashboardController } from './dashboard.controller.js';
 import { checkDashboardOptions, type RedisLockDashboardOptions } from './dashboard.options.js';
 import { LockBoard } from './lock-board.js';

@@ -6,8 +6,7 @@ import {
   type LoggerService,
   NotFoundException,
 } from '@nestjs/common';
-import type { ForceReleaseOptions, InspectedOwner } from '../service/lock-inspection.js';
-import type { LockService } from '../service/lock-service.js';
+import type { ForceReleaseOptions, InspectedOwner, LockService } from '../core.js';
 import type { RedisLockDashboardOptions } from './dashboard.options.js';
 import type { HttpRequest } from './http.js';
 import type { RecentEvents } from './recent-events.js';

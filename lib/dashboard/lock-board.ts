@@ -1,5 +1,5 @@
 import { HttpException, type LoggerService, type OnModuleDestroy, ServiceUnavailableException } from '@nestjs/common';
-import type { LockService } from '../service/lock-service.js';
+import type { LockService } from '../core.js';
 import type { BoardQuery } from './board-query.js';
 import type { BoardPlace } from './board-snapshot.js';
 import { BoardUpdates, wholeText } from './board-updates.js';

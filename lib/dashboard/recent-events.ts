@@ -1,4 +1,4 @@
-import type { LockService } from '../service/lock-service.js';
+import type { LockService } from '../core.js';
 import type { BoardEvent } from './board-snapshot.js';
 
 const MOST_EVENTS = 100;

@@ -1,13 +1,12 @@
-import type { LockClient } from '../service/lock-client.js';
-import {
-  type InspectedOwner,
-  type InspectedPermit,
-  type ListedLock,
-  type ListedSynchronizer,
-  sizeText,
-  synchronizerText,
-} from '../service/lock-inspection.js';
-import type { LockService } from '../service/lock-service.js';
+import type {
+  InspectedOwner,
+  InspectedPermit,
+  ListedLock,
+  ListedSynchronizer,
+  LockClient,
+  LockService,
+} from '../core.js';
+import { sizeText, synchronizerText } from '../engine/terms/in-words.js';
 import type {
   BoardClient,
   BoardLock,

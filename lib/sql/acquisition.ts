@@ -1,5 +1,4 @@
-import type { AcquireRequest } from '../backends/lock-backend.js';
-import { type Moment, momentOf, type Runtime } from '../backends/runtime.js';
+import { type AcquireRequest, type Moment, momentOf, type Runtime } from '../backend.js';
 import type { SqlConnection } from './driver/sql-connection.js';
 import type { LockServer } from './server/lock-server.js';
 import type { ControlConnection } from './session/control-connection.js';

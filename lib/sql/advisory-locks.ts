@@ -1,4 +1,4 @@
-import type { LockBackend } from '../backends/lock-backend.js';
+import type { LockBackend } from '../backend.js';
 import type { AdvisoryLocksOptions } from './advisory-locks-options.js';
 import { type LockKind, openBackend } from './open-backend.js';
 import { MysqlAdvisoryLocks } from './session-locks/mysql-advisory-locks.js';

@@ -1,5 +1,4 @@
-import type { AcquireRequest, BackendError, Busy } from '../backends/lock-backend.js';
-import { momentOf } from '../backends/runtime.js';
+import { type AcquireRequest, type BackendError, type Busy, momentOf } from '../backend.js';
 import { Acquisition, type AcquisitionTools, type TakenLocks } from './acquisition.js';
 import type { SessionClaim } from './session/session-pool.js';
 

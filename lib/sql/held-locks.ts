@@ -1,10 +1,4 @@
-import {
-  type Acquired,
-  type AcquireRequest,
-  BackendError,
-  type HeldType,
-  type TransferRequest,
-} from '../backends/lock-backend.js';
+import { type Acquired, type AcquireRequest, BackendError, type HeldType, type TransferRequest } from '../backend.js';
 import { type AcquisitionTools, holderOf } from './acquisition.js';
 import { ConnectionLost } from './driver/sql-connection.js';
 import type { Holding, Holdings } from './session/holdings.js';

@@ -1,6 +1,6 @@
-import type { LockBackend } from '../backends/lock-backend.js';
+import type { LockBackend } from '../backend.js';
+import { nodeRuntime } from '../core.js';
 import { LockConfigurationError } from '../engine/errors.js';
-import { nodeRuntime } from '../engine/node-runtime.js';
 import { checkOptionNames } from '../engine/terms/option-names.js';
 import { type DriverChoice, driverFromPool, driverFromUrl } from './driver/choose-driver.js';
 import type { RowLocksOptions } from './row-locks-options.js';

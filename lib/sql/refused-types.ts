@@ -1,4 +1,4 @@
-import type { HeldType } from '../backends/lock-backend.js';
+import type { HeldType } from '../backend.js';
 
 const REFUSALS: Partial<Record<HeldType, string>> = {
   read: 'a database keeps writers waiting for as long as readers overlap; use lockRows() with mode: "share" inside a transaction, or Redis',

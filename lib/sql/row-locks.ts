@@ -1,4 +1,4 @@
-import type { LockBackend } from '../backends/lock-backend.js';
+import type { LockBackend } from '../backend.js';
 import { type LockKind, openBackend } from './open-backend.js';
 import type { RowLocksOptions } from './row-locks-options.js';
 import { MysqlRowLocks } from './session-locks/mysql-row-locks.js';

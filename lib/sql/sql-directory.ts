@@ -1,6 +1,11 @@
-import { parseClientRecord } from '../backends/directory/client-record.js';
-import { keyPage } from '../backends/directory/key-page.js';
-import { agedRecord, type ClientRecord, type KeyPage, type LockDirectory } from '../backends/lock-backend.js';
+import {
+  agedRecord,
+  type ClientRecord,
+  type KeyPage,
+  keyPage,
+  type LockDirectory,
+  parseClientRecord,
+} from '../backend.js';
 import type { LockServer, WrittenRecord } from './server/lock-server.js';
 import type { ControlConnection } from './session/control-connection.js';
 

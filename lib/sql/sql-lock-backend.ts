@@ -1,4 +1,3 @@
-import { InProcessWaits, WaitStore } from '../backends/in-process-waits.js';
 import {
   type AcquireAllReply,
   type Acquired,
@@ -10,18 +9,20 @@ import {
   type Busy,
   type ExpectedHolders,
   type HeldType,
+  InProcessWaits,
   type LockBackend,
   type LockState,
   type NodeWatch,
   type OwnerRef,
+  printsAs,
   type ReleaseReply,
   type ReleaseRequest,
   type Removal,
   type RenewRequest,
   type Subscription,
   type TransferRequest,
-} from '../backends/lock-backend.js';
-import { printsAs } from '../backends/prints-as.js';
+  WaitStore,
+} from '../backend.js';
 import type { AcquisitionTools, TakenLocks } from './acquisition.js';
 import { DatabaseWait } from './database-wait.js';
 import { HeldLocks } from './held-locks.js';

@@ -1,4 +1,4 @@
-import type { AcquireRequest, BackendError } from '../backends/lock-backend.js';
+import type { AcquireRequest, BackendError } from '../backend.js';
 import { Acquisition, type AcquisitionTools, type TakenLocks } from './acquisition.js';
 import type { SqlConnection } from './driver/sql-connection.js';
 import type { TokenRange } from './session-locks/session-locks.js';

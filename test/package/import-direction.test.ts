@@ -16,6 +16,12 @@ const ALLOWED = [
   ['lib/service/create-lock-service.ts', '../backends/redis/redis-backend.js'],
   ['lib/nest/redis-lock.module.ts', '../service/create-lock-service.js'],
   ['lib/index.ts', './nest/redis-lock.module.js'],
+  ['lib/sql/sql-lock-backend.ts', '../backend.js'],
+  ['lib/sql/lock-rows.ts', '../engine/errors.js'],
+  ['lib/sql/lock-rows.ts', '../engine/terms/duration.js'],
+  ['lib/sql/row-locks.ts', './session-locks/row-lock-sessions.js'],
+  ['lib/dashboard/dashboard.module.ts', '../index.js'],
+  ['lib/dashboard/dashboard.options.ts', '../engine/errors.js'],
 ] as const;
 
 const DENIED = [
@@ -36,6 +42,14 @@ const DENIED = [
   ['lib/service/create-lock-service.ts', '@nestjs/common'],
   ['lib/service/create-lock-service.ts', '../nest/redis-lock.module.js'],
   ['lib/core.ts', '@nestjs/common'],
+  ['lib/sql/sql-lock-backend.ts', '../backends/lock-backend.js'],
+  ['lib/sql/session/holdings.ts', '../../backends/owner-ids.js'],
+  ['lib/sql/open-backend.ts', '../engine/node-runtime.js'],
+  ['lib/sql/row-locks.ts', '../service/lock-service.js'],
+  ['lib/sql/row-locks.ts', '../index.js'],
+  ['lib/dashboard/take-snapshot.ts', '../service/lock-inspection.js'],
+  ['lib/dashboard/dashboard.module.ts', '../nest/redis-lock.constants.js'],
+  ['lib/dashboard/lock-board.ts', '../backends/redis/redis-backend.js'],
 ] as const;
 
 describe('the lint rule for imports', () => {

@@ -28,6 +28,7 @@ export function isClientId(value: unknown): value is string {
  * every field are checked.
  *
  * @returns undefined for a record that no version of this library writes. Only an invalid hold or wait is left out
+ * @publicApi
  */
 export function parseClientRecord(fields: Fields): ClientRecord | undefined {
   const { clientId, application, host = '', pid = 0, version = '', since = 0 } = fields;

@@ -7,6 +7,8 @@ const AFTER = 'after:';
 /**
  * One page of the keys that consist of `prefix` and a rest that matches `match`, in the order of the keys; undefined
  * for a wrong cursor.
+ *
+ * @publicApi
  */
 export function keyPage(
   keys: readonly string[],

@@ -1,4 +1,5 @@
-import { type ListedResult, type ResultInspection, sizeText } from '../../service/lock-inspection.js';
+import { sizeText } from '../../engine/terms/in-words.js';
+import type { ListedResult, ResultInspection } from '../../service/lock-inspection.js';
 import { durationText } from './duration-text.js';
 import { table } from './table.js';
 

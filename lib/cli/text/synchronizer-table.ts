@@ -1,10 +1,6 @@
 import { describeClient } from '../../engine/clients/describe-holder.js';
-import {
-  type InspectedPermit,
-  type ListedSynchronizer,
-  type SynchronizerInspection,
-  synchronizerText,
-} from '../../service/lock-inspection.js';
+import { synchronizerText } from '../../engine/terms/in-words.js';
+import type { InspectedPermit, ListedSynchronizer, SynchronizerInspection } from '../../service/lock-inspection.js';
 import { leaseText } from './duration-text.js';
 import { printable } from './printable.js';
 import { table } from './table.js';

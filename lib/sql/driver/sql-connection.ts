@@ -1,4 +1,4 @@
-import { deadlineTimer, type Runtime } from '../../backends/runtime.js';
+import { deadlineTimer, type Runtime } from '../../backend.js';
 
 export type SqlRow = Readonly<Record<string, unknown>>;
 

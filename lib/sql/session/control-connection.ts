@@ -1,6 +1,4 @@
-import type { BackendError } from '../../backends/lock-backend.js';
-import { SingleNodeWatch } from '../../backends/node-outage.js';
-import type { Runtime } from '../../backends/runtime.js';
+import { type BackendError, type Runtime, SingleNodeWatch } from '../../backend.js';
 import { type Driver, NotSent, SqlConnection } from '../driver/sql-connection.js';
 import type { LockServer } from '../server/lock-server.js';
 import { refuseSharedSessions } from './pooler-check.js';

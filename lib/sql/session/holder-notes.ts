@@ -1,5 +1,4 @@
-import { BackendError } from '../../backends/lock-backend.js';
-import type { Runtime } from '../../backends/runtime.js';
+import { BackendError, type Runtime } from '../../backend.js';
 import { ConnectionLost, type SqlConnection } from '../driver/sql-connection.js';
 import type { HolderNote, LockServer } from '../server/lock-server.js';
 import type { HolderEntry, TokenRange } from '../session-locks/session-locks.js';

@@ -1,5 +1,4 @@
-import type { HeldType, Removal } from '../../backends/lock-backend.js';
-import { isOwnerOf } from '../../backends/owner-ids.js';
+import { type HeldType, isOwnerOf, type Removal } from '../../backend.js';
 import type { SqlConnection } from '../driver/sql-connection.js';
 
 /** A lock that a session of this process holds. */

@@ -1,5 +1,4 @@
-import { BackendError } from '../../backends/lock-backend.js';
-import type { Runtime } from '../../backends/runtime.js';
+import { BackendError, type Runtime } from '../../backend.js';
 import { OWN_POOL } from '../driver/from-pool.js';
 import { type Driver, SqlConnection } from '../driver/sql-connection.js';
 import type { LockServer } from '../server/lock-server.js';

@@ -1,4 +1,4 @@
-import { BackendError } from '../../backends/lock-backend.js';
+import { BackendError } from '../../backend.js';
 import { LockError } from '../../engine/errors.js';
 import { UnsuitableServer } from '../server/lock-server.js';
 

@@ -1,4 +1,4 @@
-import type { Runtime, Timer } from '../../backends/runtime.js';
+import type { Runtime, Timer } from '../../backend.js';
 import type { SqlConnection } from '../driver/sql-connection.js';
 import type { LockServer } from '../server/lock-server.js';
 import type { ControlConnection } from './control-connection.js';
