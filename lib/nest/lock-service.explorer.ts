@@ -6,7 +6,8 @@ import { asksFor, attachLockService, type Lockable } from './lock-service-proper
 import { getLockServiceToken } from './redis-lock.constants.js';
 
 type NestModule = ModulesContainer extends Map<string, infer M> ? M : never;
-type Provider = NestModule['providers'] extends Map<unknown, infer P> ? P : never;
+/** NestJS's record of a provider. */
+export type NestProvider = NestModule['providers'] extends Map<unknown, infer P> ? P : never;
 
 /**
  * NestJS does not inject properties into instances from `useFactory` and `useValue`. This class finds such instances
@@ -38,7 +39,7 @@ export class LockServiceExplorer implements OnModuleInit, OnApplicationShutdown 
     for (const instance of this.attached.splice(0)) instance[this.token] = undefined;
   }
 
-  private explore(provider: Provider): void {
+  private explore(provider: NestProvider): void {
     if (provider.isAlias) return;
     if (provider.isDependencyTreeStatic() && !provider.isTransient) return this.attach(provider.instance);
     if (provider.isTransient) for (const made of provider.getStaticTransientInstances()) this.attach(made?.instance);
@@ -46,7 +47,7 @@ export class LockServiceExplorer implements OnModuleInit, OnApplicationShutdown 
   }
 
   /** Factories create request-scoped and transient instances later. Each gets its service when it is created. */
-  private attachToProducts(provider: Provider): void {
+  private attachToProducts(provider: NestProvider): void {
     const factory = provider.metatype as (...dependencies: unknown[]) => unknown;
     provider.metatype = async (...dependencies: unknown[]) => {
       const product = await factory(...dependencies);

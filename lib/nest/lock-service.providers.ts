@@ -1,8 +1,15 @@
-import type { BeforeApplicationShutdown, OnApplicationShutdown, Provider } from '@nestjs/common';
+import {
+  type BeforeApplicationShutdown,
+  type OnApplicationShutdown,
+  type OnModuleInit,
+  type Provider,
+  Scope,
+} from '@nestjs/common';
 import { ModulesContainer } from '@nestjs/core';
+import { LockConfigurationError } from '../engine/errors.js';
 import { LockService } from '../service/lock-service.js';
 import { LeaderExplorer } from './leader/leader.explorer.js';
-import { LockServiceExplorer } from './lock-service.explorer.js';
+import { LockServiceExplorer, type NestProvider } from './lock-service.explorer.js';
 import { getLockServiceToken, lockServiceClasses } from './redis-lock.constants.js';
 
 /**
@@ -24,6 +31,11 @@ export function provideLockService(
       inject: [ModulesContainer, dependency],
     },
     ...aliases,
+    {
+      provide: RequestScopeCheck,
+      useFactory: (modules: ModulesContainer) => new RequestScopeCheck(service, modules),
+      inject: [ModulesContainer],
+    },
     { provide: LockShutdown, useFactory: (locks: LockService) => new LockShutdown(locks), inject: [token] },
     {
       provide: LockServiceExplorer,
@@ -57,6 +69,42 @@ export function lockServiceTokens(name: string | undefined) {
 function otherTokens(name: string | undefined) {
   if (name !== undefined) return [];
   return [getLockServiceToken(), ...[...lockServiceClasses].filter((type) => type !== LockService)];
+}
+
+/**
+ * Refuses a service that depends on a request. NestJS would create one for each request, with its own connections, and
+ * would call none of its hooks, so that nothing would close them. This class does not depend on the service, because
+ * its own hook would not be called either.
+ */
+class RequestScopeCheck implements OnModuleInit {
+  constructor(
+    private readonly service: symbol | typeof LockService,
+    private readonly modules: ModulesContainer,
+  ) {}
+
+  onModuleInit(): void {
+    for (const { providers } of this.modules.values()) {
+      const provider = providers.has(RequestScopeCheck) ? providers.get(this.service) : undefined;
+      const cause = provider && requestScopedIn(provider, new Set());
+      if (cause === undefined) continue;
+      throw new LockConfigurationError(
+        `RedisLockModule.forRootAsync: the options depend on ${cause}, which NestJS creates for each request; every request would get its own lock service and connections, and nothing would close them; inject only providers that exist once, such as ConfigService, and put what differs between requests, such as the tenant, into the names of the locks`,
+      );
+    }
+  }
+}
+
+/** The name of the provider that makes this one depend on a request, if there is one. */
+function requestScopedIn(provider: NestProvider, seen: Set<NestProvider>): string | undefined {
+  if (provider.isDependencyTreeStatic() || seen.has(provider)) return undefined;
+  if (provider.scope === Scope.REQUEST) return String(provider.name);
+  seen.add(provider);
+  const properties = (provider.getPropertiesMetadata() ?? []).map(({ wrapper }) => wrapper);
+  for (const dependency of [...(provider.getCtorMetadata() ?? []), ...properties]) {
+    const cause = requestScopedIn(dependency, seen);
+    if (cause !== undefined) return cause;
+  }
+  return undefined;
 }
 
 /**

@@ -57,9 +57,11 @@ export class RedisLockModule extends ConfigurableModuleClass {
    * })
    * ```
    *
-   * `name` and `isGlobal` are set beside the factory. All other options come from it.
+   * `name` and `isGlobal` are set beside the factory. All other options come from it. The factory runs once, so it
+   * cannot depend on a request-scoped or durable provider.
    *
-   * @throws LockConfigurationError if there is no factory, or for an option that the factory must return
+   * @throws LockConfigurationError if there is no factory, or for an option that the factory must return. When the
+   *   application starts, also if the options depend on a request-scoped or durable provider
    */
   static override forRootAsync(options: RedisLockAsyncOptions): DynamicModule {
     const unknown = Object.keys(options).filter((option) => !ASYNC_OPTIONS.includes(option));

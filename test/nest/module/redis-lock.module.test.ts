@@ -1,11 +1,16 @@
-import { Injectable, Module } from '@nestjs/common';
+import { Inject, Injectable, Module, Scope } from '@nestjs/common';
+import { REQUEST } from '@nestjs/core';
 import { Test } from '@nestjs/testing';
 import { LockConfigurationError } from '../../../lib/engine/errors.js';
 import { DistributedLock } from '../../../lib/nest/decorator/distributed-lock.decorator.js';
 import { InjectLockService } from '../../../lib/nest/inject-lock-service.decorator.js';
 import { getLockServiceToken } from '../../../lib/nest/redis-lock.constants.js';
 import { RedisLockModule } from '../../../lib/nest/redis-lock.module.js';
-import type { RedisLockFactoryOptions, RedisLockOptionsFactory } from '../../../lib/nest/redis-lock-async.options.js';
+import type {
+  RedisLockAsyncOptions,
+  RedisLockFactoryOptions,
+  RedisLockOptionsFactory,
+} from '../../../lib/nest/redis-lock-async.options.js';
 import { LockService } from '../../../lib/service/lock-service.js';
 
 const MEMORY = { backend: 'memory' } as const;
@@ -186,6 +191,66 @@ describe('RedisLockModule.forRootAsync', () => {
     const starting = (async () => start([RedisLockModule.forRootAsync(options as never)]))();
     await expect(starting).rejects.toThrow(LockConfigurationError);
     await expect(starting).rejects.toThrow(reason);
+  });
+});
+
+describe('options that depend on a request', () => {
+  @Injectable({ scope: Scope.REQUEST })
+  class Tenant {}
+
+  @Injectable({ scope: Scope.REQUEST, durable: true })
+  class DurableTenant {}
+
+  @Injectable()
+  class TenantSettings implements RedisLockOptionsFactory {
+    constructor(@Inject(Tenant) readonly tenant: Tenant) {}
+    createRedisLockOptions(): RedisLockFactoryOptions {
+      return MEMORY;
+    }
+  }
+
+  @Module({
+    providers: [Tenant, DurableTenant, TenantSettings],
+    exports: [Tenant, DurableTenant, TenantSettings],
+  })
+  class Tenants {}
+
+  it.each<[string, RedisLockAsyncOptions]>([
+    ['REQUEST', { inject: [REQUEST], useFactory: () => MEMORY }],
+    ['Tenant', { imports: [Tenants], inject: [Tenant], useFactory: () => MEMORY }],
+    ['DurableTenant', { imports: [Tenants], inject: [DurableTenant], useFactory: () => MEMORY }],
+    ['Tenant', { imports: [Tenants], useExisting: TenantSettings }],
+    ['Tenant', { imports: [Tenants], useClass: TenantSettings }],
+    ['Tenant', { imports: [Tenants], useExisting: TenantSettings, name: 'billing' }],
+  ])('stop the start, and %s is named as the reason', async (provider, options) => {
+    const starting = start([RedisLockModule.forRootAsync(options)], []);
+    await expect(starting).rejects.toThrow(LockConfigurationError);
+    await expect(starting).rejects.toThrow(
+      `RedisLockModule.forRootAsync: the options depend on ${provider}, which NestJS creates for each request`,
+    );
+  });
+
+  it('are not asked for when a test has replaced the service', async () => {
+    const imports = [RedisLockModule.forRootAsync({ inject: [REQUEST], useFactory: () => MEMORY })];
+    const builder = Test.createTestingModule({ imports, providers: [Orders] });
+    const app = await builder
+      .overrideProvider(LockService)
+      .useValue({ withLock: async (_name: string, fn: () => unknown) => fn() })
+      .compile();
+    await app.init();
+    onTestEnd.push(() => app.close());
+    expect(await app.get(Orders).ship()).toBe('shipped');
+  });
+
+  it('may depend on a transient provider, because there is one service all the same', async () => {
+    @Injectable({ scope: Scope.TRANSIENT })
+    class Passing {}
+    @Module({ providers: [Passing], exports: [Passing] })
+    class PassingModule {}
+    const app = await start([
+      RedisLockModule.forRootAsync({ imports: [PassingModule], inject: [Passing], useFactory: () => MEMORY }),
+    ]);
+    expect(app.get(Orders).locks).toBe(app.get(LockService));
   });
 });
 

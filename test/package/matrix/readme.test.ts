@@ -43,7 +43,7 @@ describe.each([
       await rm(folder, { recursive: true, force: true });
     });
 
-    const works = { busy: 423, retryAfter: true, free: 200 };
+    const works = { busy: 423, retryAfter: true, free: 200, refused: true };
 
     it.each([
       ['redis', 'express'],

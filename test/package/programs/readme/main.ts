@@ -1,10 +1,10 @@
 // The application that README.md describes, block by block, served over HTTP by Express or Fastify.
 import 'reflect-metadata';
 import { Controller, Get, type INestApplication, Module, Param, type Type } from '@nestjs/common';
-import { NestFactory } from '@nestjs/core';
+import { NestFactory, REQUEST } from '@nestjs/core';
 import { ExpressAdapter } from '@nestjs/platform-express';
 import { FastifyAdapter } from '@nestjs/platform-fastify';
-import { DistributedLock, LockExceptionFilter, LockService } from 'nestjs-redis-lock';
+import { DistributedLock, LockExceptionFilter, LockService, RedisLockModule } from 'nestjs-redis-lock';
 import { blocks } from './blocks.js';
 import { database } from './database.js';
 
@@ -28,6 +28,21 @@ const isModule = (type: Type) => Reflect.hasMetadata('imports', type);
   controllers: [OrdersController],
 })
 class Shop {}
+
+/** Its options depend on the request, so it must not start. */
+@Module({
+  imports: [RedisLockModule.forRootAsync({ inject: [REQUEST], useFactory: () => ({ backend: 'memory' as const }) })],
+})
+class ShopOfTenants {}
+
+async function whyNotStarted(module: Type): Promise<string> {
+  try {
+    await NestFactory.createApplicationContext(module, { logger: false, abortOnError: false });
+    return 'it started';
+  } catch (error) {
+    return String(error);
+  }
+}
 
 async function request(url: string): Promise<{ status: number; retryAfter: string | null }> {
   const { status, headers } = await fetch(url);
@@ -56,8 +71,9 @@ async function main(): Promise<void> {
   const free = await request(url);
   await app.close();
   await database.close();
+  const refused = /^LockConfigurationError: .* depend on REQUEST/.test(await whyNotStarted(ShopOfTenants));
   process.stdout.write(
-    JSON.stringify({ ran, busy: busy.status, retryAfter: Number(busy.retryAfter) > 0, free: free.status }),
+    JSON.stringify({ ran, busy: busy.status, retryAfter: Number(busy.retryAfter) > 0, free: free.status, refused }),
   );
 }
 
