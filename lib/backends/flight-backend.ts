@@ -25,7 +25,7 @@ export interface StoredResult {
   readonly value: string;
   /** The owner that has stored it. */
   readonly run: string;
-  /** When it was stored. */
+  /** When its run ended: see {@link FlightRelease.runnerWaitsUntil}. */
   readonly ended: number;
   /**
    * Callers that first asked before this reading may get the result. For a forgotten result, it is earlier than
@@ -42,6 +42,11 @@ export interface FlightBusy extends Busy {
   readonly reading: number;
   /** A result that the caller may get. If it is set, ignore `remaining` and `holder`. */
   readonly result?: StoredResult;
+  /**
+   * How long ago the run of the result ended, in microseconds: by the readings or by the backend's time, whichever is
+   * longer. Negative if the backend's time was set back since. Then only callers that waited for the result get it.
+   */
+  readonly age?: number;
 }
 
 /** @publicApi */
@@ -60,6 +65,12 @@ export interface FlightRelease extends FlightRun {
   /** How long to keep the result, in milliseconds; 0: only for callers that wait for it now. */
   readonly keepFor: number;
   readonly value: string;
+  /**
+   * A moment on the monotonic clock of this process. The runner gets its result after the answer to this release, or
+   * after this moment. If the release is executed later, the run counts as ended at this moment, so that callers that
+   * asked after the runner had its result do not get it.
+   */
+  readonly runnerWaitsUntil: number;
 }
 
 /** @publicApi */

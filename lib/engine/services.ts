@@ -70,6 +70,8 @@ export class Services {
   readonly backend: LockBackend;
   readonly runtime: Runtime;
   readonly clientId: string;
+  /** The backend answers or rejects within this many milliseconds. */
+  readonly commandTimeout: number;
   /**
    * Milliseconds after which the backend drops a waiter (of a fair lock, or a waiting writer) that has not refreshed
    * its registration.
@@ -105,6 +107,7 @@ export class Services {
     this.backend = backend;
     this.runtime = runtime;
     this.clientId = clientId;
+    this.commandTimeout = commandTimeout;
     this.waiterTimeout = waiterTimeout;
     this.advisesWaitTime = settings.advisesWaitTime ?? false;
     this.clock = new LeaseClock(runtime);

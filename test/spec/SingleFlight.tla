@@ -12,7 +12,8 @@
 (*                                                                         *)
 (* Moments are readings of the clock of the fencing tokens: each step of   *)
 (* the server that reads it advances it.  Requests are executed at any     *)
-(* time after they were sent, in any order.                                *)
+(* time after they were sent, in any order.  A release that is executed    *)
+(* after its runner has stopped waiting carries that moment.               *)
 (***************************************************************************)
 EXTENDS Integers, FiniteSets, TLC
 
@@ -26,7 +27,8 @@ VARIABLES reading,   \* of the clock
           note,      \* the first and the last reading at which results were forgotten during this run; 0: none
           data,      \* how often the data changed that the function reads; each time the result is forgotten
           requests, answers,
-          own,       \* of each caller: phase, begin, token, and the data that its run has read
+          own,       \* of each caller: phase, begin, token, the data that its run has read, and the reading when it stopped
+                     \* waiting for the answer to its release (0: it has not)
           asked,     \* of each caller: the reading and the data when it called
           got,       \* of each caller: what it was given
           told,      \* those who were told to wait for the present run, each with its begin
@@ -42,11 +44,12 @@ NoNote == [first |-> 0, last |-> 0]
 
 Init == /\ reading = 1 /\ lock = Nobody /\ result = NoResult /\ wanted = FALSE /\ note = NoNote /\ data = 0
         /\ requests = {} /\ answers = {} /\ told = {} /\ promised = {} /\ newest = 0 /\ inVain = FALSE /\ lost = 0
-        /\ own = [c \in Callers |-> [phase |-> "new", begin |-> 0, token |-> 0, data |-> 0]]
+        /\ own = [c \in Callers |-> [phase |-> "new", begin |-> 0, token |-> 0, data |-> 0, left |-> 0]]
         /\ asked = [c \in Callers |-> [reading |-> 0, data |-> 0]]
         /\ got = [c \in Callers |-> NoResult]
 
 Max(a, b) == IF a > b THEN a ELSE b
+Min(a, b) == IF a < b THEN a ELSE b
 Advance == reading < MaxReading /\ reading' = reading + 1
 OfServer == <<lock, result, wanted, note, told, promised, newest, inVain>>
 
@@ -76,6 +79,10 @@ Return(c) == /\ own[c].phase = "running" /\ own' = [own EXCEPT ![c].phase = "end
 Throw(c) == /\ own[c].phase = "running" /\ own' = [own EXCEPT ![c].phase = "ended"]
             /\ requests' = requests \cup {Request("end", c, {"release"}, FALSE)}
             /\ UNCHANGED <<reading, data, answers, asked, got, lost, OfServer>>
+
+(* The runner has its result, although its release has no answer. *)
+StopWaiting(c) == /\ own[c].phase = "ended" /\ own' = [own EXCEPT ![c].phase = "left", ![c].left = reading]
+                  /\ UNCHANGED <<reading, data, requests, answers, asked, got, lost, OfServer>>
 
 Read(a) ==
   /\ answers' = answers \ {a}
@@ -111,8 +118,9 @@ Acquire(m) ==
 
 Holds(c) == lock = c
 IsForgotten(c) == note.last > own[c].token
+EndsAt(c) == IF own[c].left > 0 THEN own[c].left + 1 ELSE reading + 1
 (* Whoever began to ask before this reading waited for this run. *)
-ServesUntil(c) == IF IsForgotten(c) THEN Max(note.first, own[c].token) ELSE reading + 1
+ServesUntil(c) == IF IsForgotten(c) THEN Min(Max(note.first, own[c].token), EndsAt(c)) ELSE EndsAt(c)
 Keeps(c) == c \in Keeping /\ ~IsForgotten(c)
 IsStored(c) == Keeps(c) \/ wanted
 
@@ -121,7 +129,7 @@ End(m) ==
   LET c == m.caller stores == "store" \in m.parts /\ m.returned /\ IsStored(c)
       served == IF m.returned THEN {w.caller : w \in {w \in told : w.begin < ServesUntil(c)}} ELSE {} IN
   /\ Holds(c) /\ Advance
-  /\ result' = IF stores THEN [run |-> c, token |-> own[c].token, ended |-> reading + 1, before |-> ServesUntil(c),
+  /\ result' = IF stores THEN [run |-> c, token |-> own[c].token, ended |-> EndsAt(c), before |-> ServesUntil(c),
                                isKept |-> Keeps(c), data |-> own[c].data] ELSE result
   /\ newest' = IF stores THEN Max(newest, own[c].token) ELSE newest
   /\ IF "release" \notin m.parts THEN UNCHANGED <<lock, wanted, promised>>
@@ -143,7 +151,7 @@ Expire == /\ lock # Nobody /\ lost < MaxLost /\ lost' = lost + 1 /\ lock' = Nobo
           /\ UNCHANGED <<reading, result, wanted, note, data, requests, answers, own, asked, got, told, promised, newest, inVain>>
 
 Next == \/ Forget \/ Expire
-        \/ \E c \in Callers : Call(c) \/ AskAgain(c) \/ Return(c) \/ Throw(c)
+        \/ \E c \in Callers : Call(c) \/ AskAgain(c) \/ Return(c) \/ Throw(c) \/ StopWaiting(c)
         \/ \E m \in requests : Execute(m)
         \/ \E a \in answers : Read(a)
 Spec == Init /\ [][Next]_vars
@@ -156,8 +164,10 @@ Symmetric == Permutations(Keeping)
 
 (* Whoever was told to wait for a run gets its result when it has ended well, and does not run. *)
 NobodyRunsInVain == ~inVain
-(* A caller without keepFor gets no result that ended before it called. *)
-NothingIsTooOld == \A c \in Callers \ Keeping : got[c].run # Nobody => got[c].ended > asked[c].reading
+(* A caller without keepFor gets no result that ended, or that its runner had, before it called. *)
+HadBefore(runner, moment) == own[runner].left > 0 /\ own[runner].left <= moment
+NothingIsTooOld == \A c \in Callers \ Keeping : got[c].run # Nobody =>
+  got[c].ended > asked[c].reading /\ ~HadBefore(got[c].run, asked[c].reading)
 (* A caller that came after the data had changed gets no result that was computed from the old data. *)
 NothingIsOutdated == \A c \in Callers : got[c].run # Nobody => got[c].data >= asked[c].data
 (* A runner that has lost the lock stores nothing: it does not overwrite what a later run has stored. *)

@@ -14,11 +14,16 @@ interface Forgotten {
   until: number;
 }
 
+interface KeptResult {
+  readonly result: StoredResult;
+  /** When its run ended, in milliseconds of the store's clock. */
+  readonly endTime: number;
+  readonly until: number;
+}
+
 /** The results of single flights by the keys of their locks, and the records of forgotten results. */
 export class FlightStore {
-  readonly results = new ExpiringMap<{ readonly result: StoredResult; readonly until: number }>(
-    ({ until }, now) => until <= now,
-  );
+  readonly results = new ExpiringMap<KeptResult>(({ until }, now) => until <= now);
   /** The latest time at which somebody may still wait for a result. */
   readonly wanted = new ExpiringMap(isPast);
   /** A record is kept while the lock is held, and a little longer. */

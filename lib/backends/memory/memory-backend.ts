@@ -70,7 +70,7 @@ export class MemoryBackend implements LockBackend {
     this.messages = new ReleaseMessages(store, runtime);
     const now = () => this.now();
     this.synchronizers = new MemorySynchronizers(store, this.messages, now);
-    const clocks = { now, wallMicros: () => this.wallMicros() };
+    const clocks = { now, monotonic: () => runtime.monotonic(), wallMicros: () => this.wallMicros() };
     this.flights = new MemoryFlights(store, this.messages, clocks, (key) => this.refuseCounter(key));
     this.directory = new MemoryDirectory(store, now);
     this.waits = new InProcessWaits(

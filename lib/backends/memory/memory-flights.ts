@@ -6,7 +6,6 @@ import type {
   FlightRequest,
   FlightRun,
   ResultState,
-  StoredResult,
 } from '../flight-backend.js';
 import type { AcquireRequest } from '../lock-requests.js';
 import { findBusy, grant } from './admission.js';
@@ -21,6 +20,8 @@ const LONGER = 1_000;
 /** The clocks of the backend. */
 interface Clocks {
   now(): number;
+  /** The monotonic clock of the process. */
+  monotonic(): number;
   wallMicros(): number;
 }
 
@@ -38,11 +39,14 @@ export class MemoryFlights implements FlightBackend {
     this.assertLock(key);
     const { results, wanted } = this.store.flights;
     const reading = this.reading();
-    const stored = results.get(key, now)?.result;
-    if (stored !== undefined && stored.run !== owner && Buffer.byteLength(stored.value) <= maxSize) {
-      const isAwaited = begin !== undefined && begin < stored.before;
-      const isKept = keepFor > 0 && reading <= stored.kept && reading - stored.ended <= keepFor * 1_000;
-      if (isAwaited || isKept) return { acquired: false, remaining: 0, holder: stored.run, reading, result: stored };
+    const entry = results.get(key, now);
+    if (entry !== undefined && entry.result.run !== owner && Buffer.byteLength(entry.result.value) <= maxSize) {
+      const { result } = entry;
+      const { before, ended, kept, run } = result;
+      const isAwaited = begin !== undefined && begin < before;
+      const age = Math.max(reading - ended, Math.floor((now - entry.endTime) * 1_000));
+      const isKept = keepFor > 0 && age <= Math.min(kept - ended, keepFor * 1_000);
+      if (isAwaited || isKept) return { acquired: false, remaining: 0, holder: run, reading, result, age };
     }
     const request: AcquireRequest = { key, type: 'flight', owner, leaseTime, reserve: 0, waiterTimeout: 0 };
     const busy = findBusy(this.store, request, now);
@@ -50,15 +54,17 @@ export class MemoryFlights implements FlightBackend {
       wanted.set(key, now + busy.remaining + LONGER, now);
       return { ...busy, reading };
     }
-    if (stored?.run === owner) return { acquired: false, remaining: 1, holder: undefined, reading };
+    if (entry?.result.run === owner) return { acquired: false, remaining: 1, holder: undefined, reading };
     // An owner that asks again may be running already.
     if (this.store.locks.get(key, now) === undefined) this.store.flights.begin(key);
     grant(this.store, request, leaseTime, now);
     return { acquired: true, token: reading, reserved: 0 };
   }
 
-  async release({ key, owner, token, keepFor, value }: FlightRelease): Promise<FlightReleaseReply> {
-    const now = this.clocks.now();
+  async release(release: FlightRelease): Promise<FlightReleaseReply> {
+    const { key, owner, token, keepFor, value, runnerWaitsUntil } = release;
+    const { clocks } = this;
+    const now = clocks.now();
     const { flights } = this.store;
     const { results, wanted } = flights;
     const record = this.store.locks.get(key, now);
@@ -69,10 +75,11 @@ export class MemoryFlights implements FlightBackend {
     const forgotten = flights.forgottenSince(key, token, now);
     const kept = forgotten === undefined ? keepFor : 0;
     if (kept > 0 || wanted.get(key, now) !== undefined) {
-      const ended = this.reading();
-      const before = forgotten ?? ended;
+      const late = Math.max(0, clocks.monotonic() - runnerWaitsUntil);
+      const ended = late > 0 ? Math.floor(clocks.wallMicros() - late * 1_000) : this.reading();
+      const before = Math.min(forgotten ?? ended, ended);
       const result = { value, run: owner, ended, before, kept: ended + kept * 1_000 };
-      results.set(key, { result, until: now + Math.max(kept, SHORTEST) }, now);
+      results.set(key, { result, endTime: now - late, until: now + Math.max(kept, SHORTEST) }, now);
     }
     record.remove(owner, 'flight');
     this.store.locks.delete(key);
@@ -97,10 +104,13 @@ export class MemoryFlights implements FlightBackend {
   }
 
   async inspect(key: string): Promise<ResultState | undefined> {
-    const result = this.store.flights.results.get(key, this.clocks.now())?.result;
-    const remaining =
-      result === undefined ? 0 : Math.ceil((result.kept - this.store.fencing.now(this.clocks.wallMicros())) / 1_000);
-    return remaining > 0 ? { size: Buffer.byteLength((result as StoredResult).value), remaining } : undefined;
+    const now = this.clocks.now();
+    const entry = this.store.flights.results.get(key, now);
+    if (entry === undefined) return undefined;
+    const { kept, ended, value } = entry.result;
+    const left = kept - this.store.fencing.now(this.clocks.wallMicros());
+    const remaining = Math.ceil(Math.min(left / 1_000, (kept - ended) / 1_000 - (now - entry.endTime)));
+    return remaining > 0 ? { size: Buffer.byteLength(value), remaining } : undefined;
   }
 
   private reading(): number {

@@ -1,4 +1,11 @@
-import type { FlightBackend, FlightBusy, FlightRelease, FlightReply, HeldType } from '../../backends/lock-backend.js';
+import type {
+  BackendError,
+  FlightBackend,
+  FlightBusy,
+  FlightRelease,
+  FlightReply,
+  HeldType,
+} from '../../backends/lock-backend.js';
 import { type Asker, Attempt, type Failed, type Granted, type Outcome } from '../attempt.js';
 import type { LinkedQueue } from '../collections/linked-queue.js';
 import { giveBackForgotten, noteLoss } from '../lease/background-releases.js';
@@ -226,7 +233,7 @@ export class FlightQueue implements LockKeeper, Asker<FlightWaiter, FlightReply>
 
   /** Gives a result to all callers that may get it. */
   private share(waiter: FlightWaiter, reply: FlightBusy, present: readonly FlightWaiter[]): void {
-    const { reading, result } = reply;
+    const { result, age = -1 } = reply;
     if (result === undefined) return;
     const { value, run, ended, before, kept } = result;
     const size = Buffer.byteLength(value);
@@ -234,8 +241,8 @@ export class FlightQueue implements LockKeeper, Asker<FlightWaiter, FlightReply>
     if (!waiter.settled) this.serve(waiter, { value, run });
     for (const caller of present) {
       if (caller.settled || size > caller.terms.maxSize) continue;
-      const age = reading - ended;
-      const isKept = age >= 0 && reading <= kept && age <= caller.terms.keepFor * 1_000;
+      const { keepFor } = caller.terms;
+      const isKept = keepFor > 0 && age >= 0 && age <= Math.min(kept - ended, keepFor * 1_000);
       const isAwaited = caller.begin !== undefined && caller.begin < before;
       if (isAwaited || isKept) this.serve(caller, { value, run });
     }
@@ -307,7 +314,7 @@ export class FlightQueue implements LockKeeper, Asker<FlightWaiter, FlightReply>
   /** Releases the lock, with the result if there is one. */
   private releaseWithResult({ held, terms, outcome }: Run): Promise<ReleaseOutcome> {
     const { services } = this;
-    const { clock, events, backgroundReleases } = services;
+    const { clock, events, backgroundReleases, commandTimeout, runtime } = services;
     // After the deadline, the lock counts as lost by this process's clock, and nothing is stored.
     const isHeld = clock.age(held.confirmed) < validity(held.validFor);
     if (outcome === undefined || !('value' in outcome) || !isHeld) return this.releaseWithout(held);
@@ -321,7 +328,8 @@ export class FlightQueue implements LockKeeper, Asker<FlightWaiter, FlightReply>
       return this.releaseWithout(held);
     }
     const { key, owner, token } = held;
-    const flight: FlightRelease = { key, owner, token, keepFor: terms.keepFor, value };
+    const runnerWaitsUntil = runtime.monotonic() + commandTimeout;
+    const flight: FlightRelease = { key, owner, token, keepFor: terms.keepFor, value, runnerWaitsUntil };
     return this.flights.release(flight).then(
       ({ released, refusal, resent }) => {
         backgroundReleases.followUp(held);
@@ -331,11 +339,31 @@ export class FlightQueue implements LockKeeper, Asker<FlightWaiter, FlightReply>
         const executedTwice = resent && clock.age(held.confirmed) < validity(held.validFor);
         return released !== 'gone' || executedTwice ? 'released' : 'gone';
       },
-      () => {
-        backgroundReleases.release({ ...unreleasedOwner(held), flight });
+      async (error: BackendError): Promise<ReleaseOutcome> => {
+        const wasSent = error.outcome !== 'refused';
+        const until = wasSent ? runnerWaitsUntil : runtime.monotonic();
+        backgroundReleases.release({ ...unreleasedOwner(held), flight: { ...flight, runnerWaitsUntil: until } });
+        if (wasSent) await this.settledOr(until, owner);
         return 'unreachable';
       },
     );
+  }
+
+  /**
+   * Settles when the background release of this owner is settled, or at this moment of the monotonic clock. Until then,
+   * a copy of the release that is executed counts as in time, so the runner must not have its result yet.
+   */
+  private settledOr(moment: number, owner: string): Promise<void> {
+    const { runtime, unsettledReleases } = this.services;
+    return new Promise((resolve) => {
+      const timer = runtime.timer(moment - runtime.monotonic(), resolve, 'keep-alive');
+      const check = () => {
+        if (unsettledReleases.onAnswer(owner, check)) return;
+        timer.cancel();
+        resolve();
+      };
+      check();
+    });
   }
 
   /** Gives the outcome of the run of this process to the callers that joined it. */

@@ -64,7 +64,7 @@ export const givesOldResults = (isGiven: (keepFor: number, age: number) => boole
       if (old === undefined || !isGiven(request.keepFor, performance.now() - old.at)) return flights.acquire(request);
       const { value, owner: run, token } = old.release;
       const result: StoredResult = { value, run, ended: token + 1, before: token + 1, kept: Number.MAX_SAFE_INTEGER };
-      const reply: FlightBusy = { acquired: false, remaining: 0, holder: run, reading: token + 2, result };
+      const reply: FlightBusy = { acquired: false, remaining: 0, holder: run, reading: token + 2, result, age: 1 };
       return reply;
     },
     async release(release) {

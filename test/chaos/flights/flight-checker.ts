@@ -4,8 +4,8 @@ export interface FlightExpectations {
   /** Every call is answered within this many milliseconds, unless its process is dead. */
   readonly answeredWithin: number;
   /**
-   * A result is stored at most this many milliseconds after the runner has its own answer: 0 if every release is
-   * answered, or the length of a lease if answers can be lost, because such releases are repeated in the background.
+   * A result that is stored later than this many milliseconds after the runner had its answer, or died, goes only to
+   * those who asked before.
    */
   readonly storedWithin: number;
   /** By how much the age of a result may be misjudged, in milliseconds. It is larger if the server's clock is set. */
@@ -31,7 +31,7 @@ interface Run {
   readonly began: number;
   /** When its lease was last seen to be held. */
   held: number;
-  /** When its process got the answer or died. Its result is stored within `storedWithin` after that, or never. */
+  /** When its process got the answer or died. */
   ended: number;
 }
 

@@ -47,8 +47,11 @@ export function describeFlights(world: ContractWorld): void {
     expect(reply.result).toBeUndefined();
     return reply;
   };
-  const land = (owner: Owner, token: number, value: string, keepFor = 0): Promise<FlightReleaseReply> =>
-    flights(owner).release({ key: owner.key, owner: owner.owner, token, keepFor, value });
+  /** @param late for how many milliseconds the runner has had its result already */
+  const land = (owner: Owner, token: number, value: string, keepFor = 0, late = -LONG): Promise<FlightReleaseReply> => {
+    const runnerWaitsUntil = performance.now() - late;
+    return flights(owner).release({ key: owner.key, owner: owner.owner, token, keepFor, value, runnerWaitsUntil });
+  };
   /** `runner` gets the lock, and `other` finds it busy. */
   const meetWhile = async (runner: Owner, other: Owner): Promise<FlightBusy> => {
     await start(runner);
@@ -169,6 +172,29 @@ export function describeFlights(world: ContractWorld): void {
       await world.elapse(LAPSING + CLOCK_LEAD);
       expect(await flights(ann).inspect(ann.key)).toBeUndefined();
       await start(bob, { keepFor: LONG });
+    });
+
+    it('goes to nobody who asked after the runner had it, if it is stored late', async () => {
+      const [ann, bob] = owners(2);
+      const token = await start(ann);
+      const answered = performance.now();
+      await world.elapse(LAPSING);
+      const { reading: begin } = await meet(bob);
+      expect(await land(ann, token, '1', LONG, performance.now() - answered)).toMatchObject({ released: 'now' });
+      const { result } = (await ask(world.owner('flight', ann.key), { keepFor: LONG })) as FlightBusy;
+      expect(result?.ended).toBeLessThan(begin);
+      expect(result?.before).toBe(result?.ended);
+      expect(await valueFor(bob, { begin })).toBeUndefined();
+    });
+
+    it('is as old as its run, if it is stored late', async () => {
+      const [ann, bob, cem] = owners(3);
+      await land(ann, await start(ann), '1', LONG, LAPSING);
+      const { age } = (await ask(bob, { keepFor: LONG })) as FlightBusy;
+      expect(age).toBeWithin(LAPSING * 1_000, LONG * 1_000);
+      expect(await valueFor(cem, { keepFor: LAPSING })).toBeUndefined();
+      await land(cem, await start(cem), '2', LAPSING, 2 * LAPSING);
+      expect(await flights(bob).inspect(bob.key)).toBeUndefined();
     });
 
     it('is stored once, however often it is sent', async () => {

@@ -10,5 +10,6 @@ Ended(begin) == begin < result.before
 Kept(c) == result.isKept
 Somebody(c) == lock # Nobody
 UntilItEnds(c) == reading + 1
+WhenStored(c) == reading + 1
 Never(c) == FALSE
 ==============================================================================

@@ -58,6 +58,10 @@ export class BatchCall<Request extends Batchable, Reply> implements ScriptReques
     this.deadline = command.limited ? items[items.length - 1].deadline : undefined;
   }
 
+  get moment(): number | undefined {
+    return this.command.moment;
+  }
+
   get divisible(): boolean {
     return this.items.length > 1;
   }

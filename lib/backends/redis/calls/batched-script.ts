@@ -21,6 +21,8 @@ export interface BatchedScript<Request extends Batchable, Reply> {
   readonly script: Script;
   /** Whether the script takes something, so that it must not be executed after the command timeout. */
   readonly limited: boolean;
+  /** See `ScriptRequest`. */
+  readonly moment?: number | undefined;
   /** Default: `locks`. */
   readonly subject?: Subject;
   /** The keys that an error of the whole call concerns; undefined: the call has several requests. */

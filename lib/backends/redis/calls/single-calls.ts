@@ -13,8 +13,11 @@ export interface SingleReply {
   readonly call: ScriptCall;
 }
 
-/** Whether the server executes a script in time or not at all. */
-type Limit = 'in time' | 'any time';
+/**
+ * `in time`: the server executes the script within the command timeout, or not at all. A moment on the monotonic clock:
+ * see {@link SingleCalls.callWithTime}.
+ */
+type Limit = 'in time' | 'any time' | number;
 
 type SingleRequest = BatchedRequest<Batchable, SingleReply>;
 
@@ -47,9 +50,12 @@ export class SingleCalls implements BatchCallOwner<Batchable, SingleReply> {
     return this.send(script, keys, args, 'in time');
   }
 
-  /** Like {@link call}, but also returns how the script was sent. */
-  callAnyTime(script: Script, keys: readonly string[], args: readonly string[]): Promise<SingleReply> {
-    return this.send(script, keys, args, 'any time');
+  /**
+   * Like {@link call}, for a script that is executed at any time, but receives as its first argument the server time at
+   * `moment` of the monotonic clock, or a little earlier.
+   */
+  callWithTime(moment: number, script: Script, keys: readonly string[], args: readonly string[]): Promise<SingleReply> {
+    return this.send(script, keys, args, moment);
   }
 
   /** Rejects all calls that have no answer. */
@@ -80,7 +86,7 @@ export class SingleCalls implements BatchCallOwner<Batchable, SingleReply> {
       if (this.closed) return reject(closedError(connection));
       const item: SingleRequest = new BatchedRequest({ key: keys[0] }, resolve, reject);
       this.pending.set(item, undefined);
-      const command = new SingleScript(script, keys, args, limit === 'in time', this.subject);
+      const command = new SingleScript(script, keys, args, limit, this.subject);
       const send = () => {
         if (item.settled) return;
         item.deadline = runtime.monotonic() + commandTimeout;
@@ -115,9 +121,17 @@ class SingleScript implements BatchedScript<Batchable, SingleReply> {
     readonly script: Script,
     readonly subjectKeys: readonly string[],
     private readonly values: readonly string[],
-    readonly limited: boolean,
+    private readonly limit: Limit,
     readonly subject: Subject,
   ) {}
+
+  get limited(): boolean {
+    return this.limit === 'in time';
+  }
+
+  get moment(): number | undefined {
+    return typeof this.limit === 'number' ? this.limit : undefined;
+  }
 
   alike(): boolean {
     return false;

@@ -17,6 +17,11 @@ export interface ScriptRequest {
    * that moment as their first argument, and do nothing after it. Undefined for other scripts.
    */
   readonly deadline: number | undefined;
+  /**
+   * For scripts without a deadline: a moment on the monotonic clock. They receive the server's time at that moment, or a
+   * little earlier, as their first argument.
+   */
+  readonly moment?: number | undefined;
   /** Whether the caller repeats the call in parts if its keys are on different nodes. */
   readonly divisible: boolean;
   /**
@@ -42,7 +47,7 @@ export class ScriptCall implements Delivery {
   isRepeated = false;
   /** Whether the caller waits longer for a second try. */
   isExtended = false;
-  private deadline: string | undefined;
+  private time: string | undefined;
 
   constructor(
     private readonly topology: Topology,
@@ -50,12 +55,12 @@ export class ScriptCall implements Delivery {
     private readonly connection: { readonly hasAnswered: boolean },
   ) {}
 
-  /** @param deadline what the script gets as its first argument */
-  send(deadline: string | undefined, done: (reply: unknown) => void, fail: (error: unknown) => void): void {
+  /** @param time what the script gets as its first argument */
+  send(time: string | undefined, done: (reply: unknown) => void, fail: (error: unknown) => void): void {
     if (this.abandoned) return;
     const { script } = this.request;
-    this.deadline = deadline;
-    const command = commandOf(this.request, deadline);
+    this.time = time;
+    const command = commandOf(this.request, time);
     this.write('evalsha', command, done, (error) => {
       // The caller has stopped waiting, so the script must not be executed any more.
       if (!isUnknownScript(error) || this.abandoned) return fail(error);
@@ -66,7 +71,7 @@ export class ScriptCall implements Delivery {
 
   /** The server time in ms after which the script does nothing, as it was sent to the script. */
   get validUntil(): number | undefined {
-    return this.deadline === undefined ? undefined : Number(this.deadline);
+    return this.request.deadline === undefined || this.time === undefined ? undefined : Number(this.time);
   }
 
   get wasServed(): boolean {
@@ -137,13 +142,13 @@ export class ScriptCall implements Delivery {
  * old generation, where each keeps hundreds of strings in memory for long. Nor are they built with `concat`, which
  * takes twice as long.
  */
-function commandOf({ script, keys, args }: ScriptRequest, deadline: string | undefined): string[] {
-  const command = new Array<string>(2 + keys.length + (deadline === undefined ? 0 : 1) + args.length);
+function commandOf({ script, keys, args }: ScriptRequest, time: string | undefined): string[] {
+  const command = new Array<string>(2 + keys.length + (time === undefined ? 0 : 1) + args.length);
   command[0] = script.sha1;
   command[1] = String(keys.length);
   let at = 2;
   for (const key of keys) command[at++] = key;
-  if (deadline !== undefined) command[at++] = deadline;
+  if (time !== undefined) command[at++] = time;
   for (const arg of args) command[at++] = arg;
   return command;
 }

@@ -79,9 +79,8 @@ export class ScriptRunner {
   }
 
   private send(call: ScriptCall, request: ScriptRequest, clock: ServerClock): void {
-    const { deadline } = request;
     call.send(
-      deadline === undefined ? undefined : clock.deadline(deadline),
+      timeFor(request, clock),
       (reply) => {
         if (isExpired(reply)) this.expired(call, request, clock, Number(reply[1]));
         else request.done(reply);
@@ -144,6 +143,12 @@ export class ScriptRunner {
 function isLost(call: ScriptCall, error: unknown): boolean {
   if (call.isAnswer(error) || error instanceof BackendError || error instanceof ExpiredError) return false;
   return errorCode(messageOf(error)) === undefined;
+}
+
+/** The time that the script receives as its first argument. */
+function timeFor({ deadline, moment }: ScriptRequest, clock: ServerClock): string | undefined {
+  if (deadline !== undefined) return clock.deadline(deadline);
+  return moment === undefined ? undefined : clock.earliest(moment);
 }
 
 function isExpired(reply: unknown): reply is readonly ['expired', time: number] {

@@ -71,4 +71,9 @@ export class ServerClock {
     }
     return this.deadlineText;
   }
+
+  /** The server time in ms at a moment of the monotonic clock, or a little earlier, as an argument of scripts. */
+  earliest(moment: number): string {
+    return String(Math.floor(moment + this.offset - this.uncertainty));
+  }
 }

@@ -10,17 +10,20 @@ class FlightWorld extends ScriptWorld {
     return this.run('acquire-flight-5', KEYS, [LATER, 0, MINUTE, owner, begin, keepFor, sent, accepted]);
   }
 
-  release(owner: string, token: number, keepFor: number, seen = 0) {
-    return this.run('release-flight-5', KEYS, ['PUBLISH', seen, owner, token, keepFor, 'value']);
+  /** @param waits server time in ms until which the runner waits */
+  release(owner: string, token: number, keepFor: number, { seen = 0, waits = LATER as number | string } = {}) {
+    return this.run('release-flight-5', KEYS, [waits, 'PUBLISH', seen, owner, token, keepFor, 'value']);
   }
 
   forget() {
     return this.run('forget-result-4', [CLOCK, 'a', 'result', 'forgotten'], [0]);
   }
 
-  async keep(readings: { ended: number; before?: number; kept?: number }): Promise<void> {
-    const { ended, before = ended, kept = ended } = readings;
-    await this.redis.hset('result', { value: 'value', run: 'd:1', ended, before, kept });
+  /** @param age of the result by the server's time, in ms */
+  async keep(readings: { ended: number; before?: number; kept?: number; age?: number }): Promise<void> {
+    const { ended, before = ended, kept = ended, age = 0 } = readings;
+    const time = ((await this.now()) - age) * 1_000;
+    await this.redis.hset('result', { value: 'value', run: 'd:1', ended, before, kept, time });
   }
 }
 
@@ -31,7 +34,7 @@ describe('acquire-flight-5', () => {
   const world = new FlightWorld();
   const result = (readings: { ended: number; before?: number; kept?: number }) => {
     const { ended, before = ended, kept = ended } = readings;
-    return ['result', 'd:1', ended, before, kept, NEXT, 'value'];
+    return ['result', 'd:1', ended, before, kept, NEXT, expect.any(Number), 'value'];
   };
   beforeEach(() => world.redis.set(CLOCK, AHEAD));
 
@@ -90,12 +93,15 @@ describe('acquire-flight-5', () => {
   });
 
   it.each([
-    ['as old as the caller accepts', { ended: NEXT - 5_000, kept: NEXT }, 5, true],
-    ['older than the caller accepts', { ended: NEXT - 5_001, kept: NEXT }, 5, false],
-    ['no longer kept', { ended: NEXT - 5_000, kept: NEXT - 1 }, 5, false],
-    ['of the future', { ended: NEXT + 1, kept: NEXT + 9 }, 5, false],
-    ['of this moment', { ended: NEXT, kept: NEXT }, 5, true],
-    ['of this moment for a caller that accepts no kept result', { ended: NEXT, kept: NEXT }, 0, false],
+    ['as old as the caller accepts', { ended: NEXT - 5_000_000, kept: NEXT }, 5_000, true],
+    ['older than the caller accepts', { ended: NEXT - 5_000_001, kept: NEXT }, 5_000, false],
+    ['no longer kept', { ended: NEXT - 5_000_000, kept: NEXT - 1 }, 5_000, false],
+    ['of the future', { ended: NEXT + 1, kept: NEXT + 9_000_000 }, 5_000, false],
+    ['of this moment', { ended: NEXT, kept: NEXT + MINUTE * 1_000 }, MINUTE, true],
+    ['of this moment for a caller that accepts no kept result', { ended: NEXT, kept: NEXT + MINUTE * 1_000 }, 0, false],
+    ['older by the time', { ended: NEXT, kept: NEXT + 2 * MINUTE * 1_000, age: MINUTE + 1 }, MINUTE, false],
+    ['kept no longer by the time', { ended: NEXT, kept: NEXT + MINUTE * 1_000, age: MINUTE + 1 }, 2 * MINUTE, false],
+    ['of the future by the time', { ended: NEXT, kept: NEXT + MINUTE * 1_000, age: -MINUTE }, MINUTE, false],
   ])('decides about a result that is %s', async (_what, readings, keepFor, isGiven) => {
     await world.keep(readings);
     expect(await world.acquire('c:1', { keepFor })).toEqual(isGiven ? result(readings) : ['acquired', NEXT]);
@@ -113,9 +119,29 @@ describe('acquire-flight-5', () => {
       1_000,
       1_000,
       NEXT + 1,
+      expect.any(Number),
       'value',
     ]);
     expect(await world.acquire('c:1', { begin: 1, accepted: length - 1 })).toEqual(['acquired', expect.any(Number)]);
+  });
+
+  it('says how old a result is by the clock and by the time, whichever is longer', async () => {
+    const ageOf = async () => ((await world.acquire('c:1', { begin: 1 })) as number[])[6];
+    await world.keep({ ended: NEXT - 90_000_000 });
+    expect(await ageOf()).toBe(90_000_000);
+    await world.keep({ ended: NEXT - 90_000_000, age: 2 * MINUTE });
+    const age = await ageOf();
+    expect(age).toBeGreaterThanOrEqual(2 * MINUTE * 1_000);
+    expect(age).toBeLessThan(4 * MINUTE * 1_000);
+    await world.keep({ ended: NEXT - 90_000_000, age: -MINUTE });
+    expect(await ageOf()).toBe(-1);
+  });
+
+  it('gives a result of an earlier version, which has no time, only to callers that waited for it', async () => {
+    await world.keep({ ended: NEXT, kept: NEXT + MINUTE * 1_000 });
+    await world.redis.hdel('result', 'time');
+    expect(await world.acquire('c:1', { begin: 1 })).toContain('value');
+    expect(await world.acquire('c:1', { keepFor: MINUTE })).toEqual(['acquired', NEXT + 1]);
   });
 
   it.each([
@@ -157,7 +183,10 @@ describe('release-flight-5', () => {
       ended: String(NEXT),
       before: String(NEXT),
       kept: String(NEXT + MINUTE * 1_000),
+      time: expect.stringMatching(/^\d{16}$/),
     });
+    const age = (await world.now()) - Number(await world.redis.hget('result', 'time')) / 1_000;
+    expect(Math.abs(age)).toBeLessThan(MINUTE);
     await world.expectLease('result', MINUTE);
     expect(await world.redis.exists('a', 'wanted')).toBe(0);
     expect(await world.redis.get(CLOCK)).toBe(String(NEXT));
@@ -174,6 +203,28 @@ describe('release-flight-5', () => {
     expect(await world.release('c:1', TOKEN, 0)).toEqual([0, 0, '']);
     expect(await world.redis.keys('*')).toEqual([CLOCK]);
     expect(await world.redis.get(CLOCK)).toBe(String(AHEAD));
+  });
+
+  it('counts a run as ended when its runner stopped waiting, if the release is late', async () => {
+    await world.redis.set('wanted', '1');
+    const waits = (await world.now()) - 3_000;
+    expect(await world.release('c:1', TOKEN, MINUTE, { waits })).toEqual([0, 1, '']);
+    const ended = String(waits * 1_000);
+    const kept = String((waits + MINUTE) * 1_000);
+    expect(await world.redis.hgetall('result')).toMatchObject({ ended, before: ended, kept, time: ended });
+    expect(await world.redis.get(CLOCK)).toBe(String(NEXT));
+  });
+
+  it('serves nobody who asked after either moment, if the result was forgotten and the release is late', async () => {
+    const waits = (await world.now()) - 3_000;
+    const servedUntil = async (first: number) => {
+      await world.redis.hset('a', 'c:1', '1');
+      await world.redis.mset({ forgotten: `${first},${AHEAD}`, wanted: '1' });
+      await world.release('c:1', 1, 0, { waits });
+      return Number(await world.redis.hget('result', 'before'));
+    };
+    expect(await servedUntil(waits * 1_000 - 5)).toBe(waits * 1_000 - 5);
+    expect(await servedUntil(waits * 1_000 + 5)).toBe(waits * 1_000);
   });
 
   it('gives a result that was forgotten meanwhile only to callers that already waited', async () => {
@@ -210,7 +261,7 @@ describe('release-flight-5', () => {
   });
 
   it('leaves no result for ever where the user may not limit its time', async () => {
-    const args = ['PUBLISH', 0, 'c:1', TOKEN, MINUTE, 'value'];
+    const args = [LATER, 'PUBLISH', 0, 'c:1', TOKEN, MINUTE, 'value'];
     expect(await world.runWithout(['pexpire'], 'release-flight-5', KEYS, args)).toEqual([
       0,
       0,
@@ -231,11 +282,11 @@ describe('release-flight-5', () => {
 
   it('takes the next reading after the highest token that was seen', async () => {
     await world.redis.set(CLOCK, AHEAD - 20);
-    expect(await world.release('c:1', TOKEN, MINUTE, AHEAD)).toEqual([0, 1, '']);
+    expect(await world.release('c:1', TOKEN, MINUTE, { seen: AHEAD })).toEqual([0, 1, '']);
     expect(await world.redis.hget('result', 'ended')).toBe(String(NEXT));
     await world.redis.del(CLOCK);
     await world.redis.hset('a', 'c:1', '1');
-    expect(await world.release('c:1', TOKEN, MINUTE, AHEAD)).toEqual([0, 1, '']);
+    expect(await world.release('c:1', TOKEN, MINUTE, { seen: AHEAD })).toEqual([0, 1, '']);
     expect(await world.redis.hget('result', 'ended')).toBe(String(NEXT));
     expect(await world.redis.get(CLOCK)).toBe(String(NEXT));
   });
@@ -359,6 +410,11 @@ describe('inspect-result-2', () => {
     await world.redis.hset('result', 'kept', AHEAD + 1);
     expect(await inspect()).toEqual([5, 1]);
     await world.redis.hset('result', 'kept', AHEAD);
+    expect(await inspect()).toBeNull();
+    await world.redis.hset('result', 'kept', AHEAD + 5_000_000);
+    await world.redis.hdel('result', 'time');
+    expect(await inspect()).toBeNull();
+    await world.keep({ ended: AHEAD, kept: AHEAD + 5_000_000, age: 5_001 });
     expect(await inspect()).toBeNull();
     await world.redis.hdel('result', 'kept');
     expect(await inspect()).toBeNull();

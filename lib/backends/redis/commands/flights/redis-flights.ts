@@ -46,12 +46,17 @@ export class RedisFlights implements FlightBackend {
     );
   }
 
-  async release({ key, owner, token, keepFor, value }: FlightRelease): Promise<FlightReleaseReply> {
+  async release({ key, owner, token, keepFor, value, runnerWaitsUntil }: FlightRelease): Promise<FlightReleaseReply> {
     const { highestToken, connection } = this.context;
     const publish = await this.context.publishMode.command(key);
     const calls = Buffer.byteLength(value) > LARGE ? this.large() : this.context.single;
     const args = [publish, highestToken.seen, owner, String(token), String(keepFor), value];
-    const { reply, call } = await calls.callAnyTime(scripts['release-flight-5'], this.keys(key), args);
+    const { reply, call } = await calls.callWithTime(
+      runnerWaitsUntil,
+      scripts['release-flight-5'],
+      this.keys(key),
+      args,
+    );
     const server = connection.description;
     const { resent } = call;
     const [first, second, third] = arrayOf(reply, server);
@@ -102,10 +107,10 @@ export class RedisFlights implements FlightBackend {
     if (kind !== 'result') throw unexpected(reply, server);
     const [run, ...rest] = fields;
     const value = rest.pop();
-    const [ended, before, kept, reading] = rest.map((n) => integerOf(n, server));
+    const [ended, before, kept, reading, age] = rest.map((n) => integerOf(n, server));
     if (typeof value !== 'string') throw unexpected(value, server);
     const result = { value, run: String(run), ended, before, kept };
-    return { acquired: false, remaining: 0, holder: String(run), reading, result, ...copyOf(call) };
+    return { acquired: false, remaining: 0, holder: String(run), reading, result, age, ...copyOf(call) };
   }
 
   private keys(key: string): string[] {

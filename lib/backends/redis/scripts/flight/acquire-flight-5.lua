@@ -4,9 +4,9 @@
 
   KEYS[1]  clock of the fencing tokens
   KEYS[2]  lock
-  KEYS[3]  result: hash of value, run (the owner that stored it), and three readings of the clock: ended, before
+  KEYS[3]  result: hash of value, run (the owner that stored it), three readings of the clock: ended, before
            (callers that began to ask before this reading may have the result) and kept (callers with keepFor may have
-           it until this reading)
+           it until this reading), and time (the server's in µs when the run ended)
   KEYS[4]  wanted: exists while a caller waits for a result
   KEYS[5]  forgotten: see forget-result-4.lua
 
@@ -20,7 +20,7 @@
   ARGV[8]  maximum size in bytes of a result that the caller accepts
 
   Returns { 'acquired', token }, { 'busy', ttl, holder, reading, held as }, or { 'result', run, ended, before, kept, reading,
-  value }.
+  age in µs (below 0: unknown), value }.
   Returns { 'large' } instead of a result that is too large for the answer. Then nothing was acquired.
   Returns { 'expired', server time in ms } when it runs too late.
 ]]
@@ -44,11 +44,12 @@ reserveTokens(KEYS[1], 0, 1)
 local reading = nextToken()
 
 -- Values that this library does not write count as no result.
-local stored = redis.pcall('HMGET', result, 'run', 'ended', 'before', 'kept')
+local stored = redis.pcall('HMGET', result, 'run', 'ended', 'before', 'kept', 'time')
 local function readingOf(text)
   return text and #text <= 16 and string.find(text, '^%d+$') and tonumber(text)
 end
 local run, ended, before, kept = stored[1], readingOf(stored[2]), readingOf(stored[3]), readingOf(stored[4])
+local endTime = readingOf(stored[5])
 if not (ended and before and kept) then
   run = nil
 end
@@ -56,13 +57,17 @@ end
 local isLateCopy = run == owner
 if run and not isLateCopy then
   local isAwaited = begin and begin < before
-  local isKept = keepFor > 0 and reading >= ended and reading <= kept and reading - ended <= keepFor * 1000
+  -- After the server's time was set back, readings stand still until it has caught up. If the time was set back after
+  -- the run had ended, the age is unknown.
+  local age, ageInTime = reading - ended, endTime and micros - endTime or -1
+  age = math.min(age, ageInTime) < 0 and -1 or math.max(age, ageInTime)
+  local isKept = keepFor > 0 and age >= 0 and age <= math.min(kept - ended, keepFor * 1000)
   local size = redis.call('HSTRLEN', result, 'value')
   if (isAwaited or isKept) and size <= tonumber(ARGV[8]) and redis.call('HEXISTS', result, 'value') == 1 then
     if size > tonumber(ARGV[7]) then
       return { 'large' }
     end
-    return { 'result', run, ended, before, kept, reading, redis.call('HGET', result, 'value') }
+    return { 'result', run, ended, before, kept, reading, age, redis.call('HGET', result, 'value') }
   end
 end
 
