@@ -180,16 +180,20 @@ export class Candidate implements Leadership {
   }
 
   /**
-   * Stops waiting for the body. It may still be running, so the lock is not released and lapses when its lease ends.
+   * Stops waiting for the body, or for the answer to the release of its lock. A body may still be running, so its lock
+   * is not released and lapses when its lease ends.
    */
   private async abandon(): Promise<void> {
     const { services, term } = this;
     if (term === undefined) return; // onRevoked takes long
-    services.events.logger.warn(
-      `The leader of '${this.name}' still runs ${this.shutdownTimeout} ms after it was asked to stop. Its lock is not renewed any more, and ends with its lease`,
-    );
-    services.work.leases.remove(term.lease);
-    term.lease.abort(term.lease.signal.reason as Error);
+    const { lease } = term;
+    if (!lease.released) {
+      services.events.logger.warn(
+        `The leader of '${this.name}' still runs ${this.shutdownTimeout} ms after it was asked to stop. Its lock is not renewed any more, and ends with its lease`,
+      );
+      services.work.leases.remove(lease);
+      lease.abort(lease.signal.reason as Error);
+    }
     if ((await this.atMost(this.revoked(term))) === 'too long')
       services.events.logger.warn(
         `onRevoked of the leader of '${this.name}' still runs after ${this.shutdownTimeout} ms. stop() does not wait for it any longer`,

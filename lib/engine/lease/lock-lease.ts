@@ -264,6 +264,8 @@ export class LockLease implements ScopedLease, LockShare, ReleaseListener {
   abort(reason: Error): void {
     const now = this.services.clock.now();
     for (const lock of this.locks) {
+      // A lock that this lease has given back may be another caller's, or its release is unanswered.
+      if (!lock.shares.includes(this)) continue;
       lock.abandon();
       this.services.watchdog.guard(lock, now);
     }

@@ -1,8 +1,9 @@
 import type { Runtime } from '../../../lib/backends/runtime.js';
 import { LockAbortedError, LockLostError } from '../../../lib/engine/errors.js';
 import type { Lease } from '../../../lib/engine/lease/lease.js';
-import { ms, openVirtualWorld } from '../../support/lock-world.js';
+import { leftovers, ms, NOTHING, openVirtualWorld } from '../../support/lock-world.js';
 import { errorOf, latch } from '../../support/section.js';
+import { answerAfter } from '../../support/watched/watched-backend.js';
 
 const LEASE = 30_000;
 
@@ -96,6 +97,40 @@ describe('a lock that is left to lapse, because its body ignores its signal', ()
     expect(await other.locks.isLocked('cleaner')).toBe(false);
     end.open();
     await runtime.settle();
+  });
+
+  it('does not include a lock whose release is unanswered when stop() settles', async () => {
+    const process = await world.process({ shutdownTimeout: ms(1_000), watchdogTimeout: ms(LEASE) });
+    const { locks, runtime, backend, logger } = process;
+    const answered = latch();
+    let revoked = 0;
+    const leadership = locks.lead('cleaner', {
+      onElected: ({ signal }) => new Promise<void>((resolve) => signal.addEventListener('abort', () => resolve())),
+      onRevoked: () => void revoked++,
+    });
+    await runtime.settle();
+    backend.disturb(answerAfter(answered.promise), 'release');
+    await runtime.until(leadership.stop(), 1_100);
+    expect(revoked).toBe(1);
+    answered.open();
+    await runtime.advance(2_000);
+    expect(leftovers(process)).toEqual(NOTHING);
+    expect(logger.warnings).toEqual([]);
+    expect(revoked).toBe(1);
+  });
+
+  it('does not include a lock whose release is unanswered when shutdown stops waiting', async () => {
+    const process = await world.process({ shutdownTimeout: ms(1_000), watchdogTimeout: ms(LEASE) });
+    const { locks, runtime, backend } = process;
+    const answered = latch();
+    const lease = await locks.acquire('order');
+    backend.disturb(answerAfter(answered.promise), 'release');
+    const released = lease.release();
+    await runtime.until(locks.drain(), 1_100);
+    answered.open();
+    await runtime.until(released);
+    await runtime.advance(2_000);
+    expect(leftovers(process)).toEqual(NOTHING);
   });
 
   it.each(['reentrant', 'fair', 'write', 'read', 'fenced'] as const)(
