@@ -8,7 +8,7 @@ import jestConfig from '../../jest.config.mjs';
 export const NEVER: number = 10 * jestConfig.testTimeout;
 
 /** Enough for a slow machine, and shorter than jest's limit. A woken caller usually takes milliseconds. */
-const WOKEN_WITHIN = 1_500;
+const WOKEN_WITHIN = 20_000;
 
 /** Resolves with the result of a waiting caller. Rejects when nothing wakes it within 20 s. */
 export async function woken<T>(waiting: Promise<T>): Promise<T> {
