@@ -1,6 +1,8 @@
 import { createHash } from 'node:crypto';
 
-/** The id of an owner: it stands for one key of one attempt of one client. See docs/decisions/owner-ids.md. */
+/**
+ * The id of an owner: it stands for one key of one attempt of one client. See docs/internals/decisions/owner-ids.md.
+ */
 export function ownerId(clientId: string, number: number): string {
   return `${clientId}:${number}`;
 }

@@ -47,8 +47,22 @@ function brokenLinks(pages: readonly Page[]): string[] {
   );
 }
 
+/** The pages that sources and READMEs of these folders name by their path: `docs/internals/decisions/turns.md`. */
+function pagesNamedIn(...folders: string[]): Map<string, string> {
+  const files = folders.flatMap((folder) =>
+    readdirSync(join(ROOT, folder), { recursive: true, encoding: 'utf8' }).map((name) => `${folder}/${name}`),
+  );
+  const sources = files.filter((file) => /\.(ts|lua|tla|mjs|md)$/.test(file) && !file.includes('/node_modules/'));
+  const named = sources.flatMap((file) =>
+    [...readFileSync(join(ROOT, file), 'utf8').matchAll(/\bdocs\/[\w/-]+\.md\b/g)].map(
+      ([page]) => [page, file] as const,
+    ),
+  );
+  return new Map(named);
+}
+
 /** Pages whose code is neither compiled nor run. */
-const others = ['CONTRIBUTING.md', 'SECURITY.md', ...pagesOf('docs/decisions')].map((path) =>
+const others = ['CONTRIBUTING.md', 'SECURITY.md', ...pagesOf('docs/internals/decisions')].map((path) =>
   parsePage(path, readFileSync(join(ROOT, path), 'utf8')),
 );
 
@@ -58,7 +72,7 @@ function pagesOf(folder: string): string[] {
 
 const guide = readPages();
 const pages = [...guide, ...others];
-const DECISIONS = 'docs/decisions/README.md';
+const DECISIONS = 'docs/internals/decisions/README.md';
 
 describe('the links in README.md, docs/, CONTRIBUTING.md and SECURITY.md', () => {
   it('lead to pages and headings that exist and are packed', () => {
@@ -73,6 +87,12 @@ describe('the links in README.md, docs/, CONTRIBUTING.md and SECURITY.md', () =>
       'docs/page.md: #no-heading has no such heading',
       'docs/page.md: ../package.json is not in the package',
     ]);
+  });
+
+  it('that comments and messages of lib name in words exist, too', () => {
+    const named = pagesNamedIn('lib', 'test/spec', 'test/chaos');
+    expect(named.keys()).toContain('docs/reliability.md');
+    expect([...named].filter(([page]) => !existsSync(join(ROOT, page)))).toEqual([]);
   });
 
   it('are in llms.txt, one for every page of the guide and one for the decisions', () => {

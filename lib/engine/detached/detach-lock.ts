@@ -66,8 +66,8 @@ export function detachable({ backend }: DetachServices, name: string, locks: rea
 }
 
 /**
- * Transfers a lock to the owner of a new ticket (docs/decisions/detached-locks.md). If there is no answer, it requests
- * the same transfer again, until the lease has ended.
+ * Transfers a lock to the owner of a new ticket (docs/internals/decisions/detached-locks.md). If there is no answer, it
+ * requests the same transfer again, until the lease has ended.
  *
  * @throws LockLostError when the lock is gone, or when the backend has not confirmed the transfer. Both owners are then
  *   released in the background

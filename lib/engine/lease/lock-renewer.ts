@@ -64,7 +64,7 @@ export class LockRenewer implements Renewer<HeldLock> {
   }
 }
 
-/** A class, because each lock needs one every ten seconds: see docs/decisions/classes-on-the-hot-path.md. */
+/** A class, because each lock needs one every ten seconds: see docs/internals/decisions/classes-on-the-hot-path.md. */
 class Renewal implements RenewRequest {
   readonly key: string;
   readonly type: HeldType;

@@ -3,7 +3,7 @@ import type { LeaseClock, Moment } from '../lease/lease-clock.js';
 
 /**
  * How long a lock may be handed off inside one process before other processes get a turn, in milliseconds. See
- * docs/decisions/hand-off-budget.md before you change it.
+ * docs/internals/decisions/hand-off-budget.md before you change it.
  */
 const HAND_OFF_BUDGET = 20;
 /**

@@ -69,7 +69,7 @@ export class QueueTable {
 
 /**
  * Replaced by a copy now and then, because V8's Map keeps its former tables: see
- * docs/decisions/classes-on-the-hot-path.md.
+ * docs/internals/decisions/classes-on-the-hot-path.md.
  */
 class QueueMap {
   queues = new Map<string, LocalQueue>();

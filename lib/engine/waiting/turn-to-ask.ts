@@ -34,7 +34,8 @@ type State = 'open' | 'asking' | 'resting' | 'yielding' | 'backing off';
  *
  * Newcomers have rank 0. A process without waiting callers keeps its rank for a while after its release, so that its
  * next caller does not overtake other processes. If one message wakes several processes, the first to ask gets the
- * lock. The backend gives the others tickets, and the number of a ticket becomes the rank. See docs/decisions/turns.md.
+ * lock. The backend gives the others tickets, and the number of a ticket becomes the rank. See
+ * docs/internals/decisions/turns.md.
  */
 export class TurnToAsk {
   private state: State = 'open';

@@ -18,7 +18,7 @@ const NEXT = 'greatest(s.token + s.reserved + 1, source.time)';
  * Fencing tokens that are committed without waiting for the disk, so that a crash of the server loses the last ones.
  * The unlogged table `epoch` is empty after a crash. All tokens are below the limit that `floor` keeps on the disk. A
  * client that finds `epoch` empty raises the limit, and tokens continue from the previous limit. See
- * docs/decisions/sql-tokens.md.
+ * docs/internals/decisions/sql-tokens.md.
  *
  * Statements that issue a token have the form `WITH ${source} … UPDATE state AS s SET ${assignments(…)} FROM source
  * WHERE … AND ${areLeft} RETURNING ${returned}`; {@link noteOne} is such an UPDATE. {@link read} reads each row. If

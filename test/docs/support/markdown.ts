@@ -24,12 +24,18 @@ export interface Page {
 const FENCE = /^ *(`{3,})(\w*)\s*$/;
 const DIRECTIVES = /^<!-- docs: (.+) -->$/;
 
-/** README.md and every page of docs/; `folder` is the root of a repository. */
+/** README.md and every page of docs/ and docs/internals/; `folder` is the root of a repository. */
 export function readPages(folder = ROOT): readonly Page[] {
-  const names = readdirSync(join(folder, 'docs')).filter((name) => name.endsWith('.md'));
-  return ['README.md', ...names.sort().map((name) => `docs/${name}`)]
+  return ['README.md', ...pagesIn(folder, 'docs'), ...pagesIn(folder, 'docs/internals')]
     .filter((path) => existsSync(join(folder, path)))
     .map((path) => parsePage(path, readFileSync(join(folder, path), 'utf8')));
+}
+
+function pagesIn(root: string, folder: string): string[] {
+  const path = join(root, folder);
+  if (!existsSync(path)) return [];
+  const names = readdirSync(path).filter((name) => name.endsWith('.md'));
+  return names.sort().map((name) => `${folder}/${name}`);
 }
 
 /** @throws Error if a fence is not closed, or a directive is not directly above a block */
