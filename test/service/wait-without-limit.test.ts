@@ -54,6 +54,12 @@ describe('a wait without a limit', () => {
     expect(warnings.filter((warning) => warning.includes('without a limit'))).toEqual([]);
   });
 
+  it('is not reported for a call that asks for it', async () => {
+    const { locks, warnings } = open();
+    await contend(locks, 'order:4', () => locks.acquire('order:4', { waitTime: Number.POSITIVE_INFINITY }));
+    expect(warnings).toEqual([]);
+  });
+
   it('is not reported for a call that has its own limit', async () => {
     const { locks, warnings } = open();
     const { signal } = new AbortController();

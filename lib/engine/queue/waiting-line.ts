@@ -130,7 +130,8 @@ export class WaitingLine<Queued extends LockWaiter = LockWaiter> implements Wait
   private adviseWaitTime(): void {
     const { first } = this.waiters;
     const isBusy = this.busyReply !== undefined || this.queue.holders.length > 0;
-    if (!isBusy || first === undefined || first.triesOnce || first.mayLeave || first.terms.standsBy) return;
+    if (!isBusy || first === undefined || first.triesOnce || first.mayLeave) return;
+    if (first.terms.standsBy || first.terms.choseWaitTime) return;
     this.services.advisesWaitTime = false;
     this.services.events.logger.warn(
       `A caller waits for ${first.what} without a limit, because neither the call nor RedisLockModule sets a waitTime. It would even wait for a client that has gone. Set waitTime of RedisLockModule (Infinity, if that is what you want). This is logged once`,

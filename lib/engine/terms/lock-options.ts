@@ -108,6 +108,8 @@ export interface AcquisitionTerms extends Purpose {
   readonly tentative: boolean;
   /** The caller waits for as long as others lead, so a long wait is no reason to warn. */
   readonly standsBy?: true;
+  /** Whether the call has a waitTime of its own, even if it is `Infinity`. */
+  readonly choseWaitTime?: boolean;
 }
 
 /** The defaults that are the same for every service. */
@@ -197,6 +199,7 @@ export function toTerms(options: LockOptions, defaults: AcquisitionTerms, what: 
     signal,
     fixed: leaseTime !== undefined,
     waitTime: waitTime === undefined ? defaults.waitTime : toWaitTime(waitTime, `${what}: waitTime`),
+    choseWaitTime: waitTime !== undefined,
     outageTimeout:
       outageTimeout === undefined ? defaults.outageTimeout : toWaitTime(outageTimeout, `${what}: outageTimeout`),
     leaseTime: leaseTime === undefined ? defaults.leaseTime : toLeaseTime(leaseTime, `${what}: leaseTime`),

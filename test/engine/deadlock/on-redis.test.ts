@@ -131,7 +131,9 @@ describe('the detection of deadlocks on Redis', () => {
     const [one] = open(1, { connection: redis.url.replace('//', '//short:secret@'), logger });
     const [two] = open(1);
     const held = await two.acquire('busy');
-    const nested = one.withLock('outer', () => one.withLock('busy', async () => 'done' as const));
+    const nested = one.withLock('outer', () =>
+      one.withLock('busy', { waitTime: Infinity }, async () => 'done' as const),
+    );
     await until(() => warnings.length > 0);
     await sleep(800);
     await held.release();
@@ -149,7 +151,7 @@ describe('the detection of deadlocks on Redis', () => {
     const inside = latch();
     const nested = one.withLock('outer', async () => {
       inside.open();
-      return await one.withLock('busy', async () => 'done' as const);
+      return await one.withLock('busy', { waitTime: Infinity }, async () => 'done' as const);
     });
     await inside.promise;
     try {
@@ -176,7 +178,9 @@ describe('the detection of deadlocks on Redis', () => {
     const forged = ['', 'null', '[]', '{"lock":1}', '{"lock":"x","owner":"y","holders":[1],"began":0,"beat":0}'];
     const key = `nestjs_redis_lock_waits:{${held.owner}}`;
     for (const [i, text] of forged.entries()) await client.hset(key, `forged:${i}`, text);
-    const nested = one.withLock('outer', () => one.withLock('busy', async () => 'done' as const));
+    const nested = one.withLock('outer', () =>
+      one.withLock('busy', { waitTime: Infinity }, async () => 'done' as const),
+    );
     await sleep(2_000);
     await held.release();
     expect(await nested).toBe('done');

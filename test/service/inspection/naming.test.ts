@@ -71,7 +71,7 @@ describe('a holder is named', () => {
       ['busy', 'order:#<args[0]>', 'OrdersService.refund'],
     ]);
 
-    const waiting = locks.withLock('order:1', async () => {});
+    const waiting = locks.withLock('order:1', { waitTime: Infinity }, async () => {});
     await until(() => log.warnings.length > 0, 60_000);
     expect(log.warnings).toEqual([
       expect.stringMatching(

@@ -167,12 +167,14 @@ describe('a Redis that accepts no writes, but knows who holds a lock', () => {
   it.each(['reentrant', 'write'] as const)(
     'says busy of a held %s lock, although it refuses what waiting callers write about themselves',
     async (type) => {
-      const [locks, other] = [open({ connection: redis.url }), open({ connection: redis.url })];
+      // A busy machine must not look like an outage.
+      const patient = { connection: redis.url, commandTimeout: '1500ms', outageTimeout: '1500ms' } as const;
+      const [locks, other] = [open(patient), open(patient)];
       const holder = await other.acquire(type, { type });
       await locks.withLock('mine', async () => {
         const waiting = [
-          errorOf(locks.acquire(type, { type, waitTime: '3s' })),
-          errorOf(locks.acquire(type, { type, waitTime: '2500ms' })),
+          errorOf(locks.acquire(type, { type, waitTime: '5s' })),
+          errorOf(locks.acquire(type, { type, waitTime: '4500ms' })),
         ];
         await until(() => locks.engine.waiting(type) === 2);
         await redis.client().config('SET', 'maxmemory', '1');
