@@ -95,6 +95,17 @@ describe('the links in README.md, docs/, CONTRIBUTING.md and SECURITY.md', () =>
     expect([...named].filter(([page]) => !existsSync(join(ROOT, page)))).toEqual([]);
   });
 
+  it('that test/README.md lists by their names alone are suites that exist', () => {
+    const text = readFileSync(join(ROOT, 'test/README.md'), 'utf8');
+    const lists = text.slice(text.indexOf('## Where are the tests of outages'), text.indexOf('## When you write one'));
+    const names = [...lists.matchAll(/`([\w.-]+\/[\w./-]*|[\w-]+-scripts)`/g)].map(([, name]) => name);
+    const homes = ['', 'test/', 'test/backends/redis/scripts/'];
+    const exists = (name: string) =>
+      homes.some((home) => existsSync(join(ROOT, home, name)) || existsSync(join(ROOT, home, `${name}.test.ts`)));
+    expect(names).toContain('sql/outages');
+    expect(names.filter((name) => !exists(name))).toEqual([]);
+  });
+
   it('are in llms.txt, one for every page of the guide and one for the decisions', () => {
     const text = readFileSync(join(ROOT, 'docs/llms.txt'), 'utf8');
     const listed = [...text.matchAll(LINK)].map(([, link]) => normalize(join('docs', link)));

@@ -1,10 +1,10 @@
-import { LockLostError, LockUnavailableError } from '../../lib/engine/errors.js';
-import type { LockEventName } from '../../lib/engine/events/lock-events.js';
-import { currentLease } from '../../lib/engine/scope/lock-scope.js';
-import type { LockService } from '../../lib/service/lock-service.js';
-import { ms, openVirtualWorld } from '../support/lock-world.js';
-import { errorOf } from '../support/section.js';
-import { refused } from '../support/watched/watched-backend.js';
+import { LockLostError, LockUnavailableError } from '../../../lib/engine/errors.js';
+import type { LockEventName } from '../../../lib/engine/events/lock-events.js';
+import { currentLease } from '../../../lib/engine/scope/lock-scope.js';
+import type { LockService } from '../../../lib/service/lock-service.js';
+import { ms, openVirtualWorld } from '../../support/lock-world.js';
+import { errorOf } from '../../support/section.js';
+import { refused } from '../../support/watched/watched-backend.js';
 
 const ALL: readonly LockEventName[] = ['acquired', 'released', 'renewed', 'lost', 'busy', 'handoff', 'error'];
 
@@ -211,115 +211,6 @@ describe('events', () => {
   it('have fixed names: any other name is refused', async () => {
     const { locks } = await world.process();
     expect(() => locks.on('aquired' as 'acquired', () => {})).toThrow("There is no event 'aquired'");
-  });
-});
-
-describe('a wait of more than 30 s', () => {
-  const world = openVirtualWorld();
-
-  it('is reported by one warning, which names the lock and its holder', async () => {
-    const { locks, runtime, logger } = await world.process();
-    const other = await world.process();
-    const holder = await other.locks.acquire('order');
-    const waiting = locks.acquire('order');
-    await runtime.advance(29_000);
-    expect(logger.warnings).toEqual([]);
-    await runtime.advance(2_000);
-    expect(logger.warnings).toEqual([
-      expect.stringMatching(/^A caller has waited for the lock 'order' for over 30 s; held by /),
-    ]);
-    expect(logger.warnings[0]).toContain(holder.owner);
-    await runtime.advance(300_000);
-    expect(logger.warnings.length).toBe(1);
-    await holder.release();
-    await (await runtime.until(waiting)).release();
-  });
-
-  it('is reported by one warning for many waiters, even when this process holds the lock', async () => {
-    const { locks, runtime, logger } = await world.process();
-    const holder = await locks.acquire('order');
-    const all = Array.from({ length: 10 }, () => locks.withLock('order', async () => {}));
-    await runtime.advance(31_000);
-    expect(logger.warnings).toEqual([
-      expect.stringMatching(/^10 callers wait for the lock 'order', the longest for over 30 s; held by /),
-    ]);
-    expect(logger.warnings[0]).toContain(holder.owner);
-    await holder.release();
-    await runtime.until(Promise.all(all));
-  });
-
-  it('is reported by a warning for each further caller, at most once in 30 s, although the lock is never idle', async () => {
-    const { locks, runtime, logger } = await world.process();
-    const other = await world.process();
-    const holder = await other.locks.acquire('order');
-    const all = [locks.acquire('order')];
-    await runtime.advance(31_000);
-    expect(logger.warnings.length).toBe(1);
-    await runtime.advance(1_000);
-    all.push(locks.acquire('order'), locks.acquire('order'));
-    await runtime.advance(70_000);
-    expect(logger.warnings.length).toBe(2);
-    expect(logger.warnings[1]).toMatch(/^3 callers wait for the lock 'order'/);
-    await holder.release();
-    for (const waiting of all) await (await runtime.until(waiting)).release();
-  });
-
-  it('is reported although callers come and go behind the one that waits', async () => {
-    const { locks, runtime, logger } = await world.process();
-    const other = await world.process();
-    const holder = await other.locks.acquire('order');
-    const waiting = locks.acquire('order');
-    for (let i = 0; i < 40; i++) {
-      const leaving = errorOf(locks.acquire('order', { waitTime: 1_500 }));
-      await runtime.advance(1_000);
-      void leaving;
-    }
-    await runtime.advance(1_000);
-    expect(logger.warnings.length).toBe(1);
-    await holder.release();
-    await (await runtime.until(waiting)).release();
-  });
-
-  it('is not warned of when each caller waits for less', async () => {
-    const { locks, runtime, logger } = await world.process();
-    const body = () => new Promise<void>((resolve) => void runtime.timer(10_000, resolve));
-    const all: Promise<void>[] = [];
-    for (let i = 0; i < 20; i++) {
-      all.push(locks.withLock('order', body));
-      await runtime.advance(10_000);
-    }
-    await runtime.until(Promise.all(all));
-    expect(logger.warnings).toEqual([]);
-  });
-
-  it('is reported in the next 30 s when the queue moves on meanwhile', async () => {
-    const { locks, runtime, logger } = await world.process();
-    const holder = await locks.acquire('order');
-    const first = locks.acquire('order');
-    await runtime.advance(5_000);
-    const second = locks.acquire('order');
-    await runtime.advance(20_000);
-    await holder.release();
-    const next = await runtime.until(first);
-    await runtime.advance(34_000);
-    expect(logger.warnings).toEqual([]);
-    await runtime.advance(2_000);
-    expect(logger.warnings).toEqual([
-      expect.stringContaining(`A caller has waited for the lock 'order' for over 30 s`),
-    ]);
-    await next.release();
-    await (await runtime.until(second)).release();
-  });
-
-  it('leaves no timer when the caller gives up', async () => {
-    const { locks, runtime } = await world.process();
-    const holder = await locks.acquire('order');
-    const timers = runtime.timers;
-    const late = errorOf(locks.acquire('order', { waitTime: 50 }));
-    await runtime.advance(50);
-    await late;
-    expect(runtime.timers).toBe(timers);
-    await holder.release();
   });
 });
 
