@@ -8,11 +8,11 @@ import type {
 } from '../../backends/lock-backend.js';
 import { type Asker, Attempt, type Failed, type Granted, type Outcome } from '../attempt.js';
 import type { LinkedQueue } from '../collections/linked-queue.js';
-import { giveBackForgotten, noteLoss } from '../lease/background-releases.js';
-import { HeldLock, type LockKeeper, type ReleaseOutcome } from '../lease/held-lock.js';
+import { type GivenBack, HeldLock, type LockKeeper, type ReleaseOutcome } from '../lease/held-lock.js';
 import { type Moment, validity } from '../lease/lease-clock.js';
 import { RecallableRelease } from '../lease/recallable-release.js';
 import { unreleasedOwner } from '../lease/unused-owner.js';
+import { Tenure } from '../queue/tenure.js';
 import { WaitingLine } from '../queue/waiting-line.js';
 import type { Services } from '../services.js';
 import { TurnToAsk } from '../waiting/turn-to-ask.js';
@@ -77,13 +77,12 @@ interface Run {
 export class FlightQueue implements LockKeeper, Asker<FlightWaiter, FlightReply> {
   readonly type = 'flight';
   readonly line: WaitingLine<FlightWaiter>;
+  private readonly tenure: Tenure;
   private readonly turn: TurnToAsk;
   private run: Run | undefined;
   private asking: FlightWaiter | undefined;
   /** The callers that had arrived when the request under way was sent. */
   private present: readonly FlightWaiter[] = NOBODY;
-  /** The number of unanswered releases. */
-  private departures = 0;
   /** Whether the backend is being asked if callers may join. */
   private verifying = false;
 
@@ -96,6 +95,7 @@ export class FlightQueue implements LockKeeper, Asker<FlightWaiter, FlightReply>
   ) {
     const { backend, runtime, clientId } = services;
     this.line = new WaitingLine(services, this);
+    this.tenure = new Tenure(services, this);
     this.turn = new TurnToAsk(
       (listener, heldAs: HeldType = 'flight') => backend.subscribe(key, heldAs, clientId, listener),
       runtime,
@@ -108,11 +108,11 @@ export class FlightQueue implements LockKeeper, Asker<FlightWaiter, FlightReply>
   }
 
   get holders(): readonly HeldLock[] {
-    return this.run === undefined ? [] : this.run.held.alone;
+    return this.tenure.holders;
   }
 
   get isAsking(): boolean {
-    return this.asking !== undefined || this.departures > 0 || this.verifying;
+    return this.asking !== undefined || this.tenure.isDeparting || this.verifying;
   }
 
   // ── Callers come and go ────────────────────────────────────────────────────────────────────────────────────────────
@@ -218,7 +218,7 @@ export class FlightQueue implements LockKeeper, Asker<FlightWaiter, FlightReply>
     this.line.forgetHolder();
     const held = new HeldLock(this, outcome, terms.fixed, reply, Math.floor(answeredAt.monotonic));
     this.run = { held, terms, outcome: undefined };
-    this.services.watchdog.guard(held, answeredAt);
+    this.tenure.hold(held, answeredAt);
     if (waiter.settled) {
       this.services.events.unawaited(this.giveBack(held));
       return;
@@ -292,14 +292,16 @@ export class FlightQueue implements LockKeeper, Asker<FlightWaiter, FlightReply>
     if (this.run?.held === held) this.run.outcome = outcome;
   }
 
-  giveBack(held: HeldLock): ReleaseOutcome | Promise<ReleaseOutcome> {
-    const forgotten = giveBackForgotten(this.services, held);
+  giveBack(held: HeldLock): GivenBack {
+    const { tenure } = this;
+    const forgotten = tenure.giveBackForgotten(held);
     if (forgotten !== undefined) return forgotten;
     const run = this.run as Run; // it is set until the queue has forgotten the lock
     this.services.watchdog.drop(held);
-    this.departures++;
+    tenure.departed();
     return this.releaseWithResult(run).then((outcome) => {
-      this.departures--;
+      tenure.arrived();
+      tenure.drop(held); // not earlier: until the answer, callers are refused because of this run
       this.run = undefined;
       this.shareOwn(run, outcome);
       this.resume();
@@ -379,7 +381,7 @@ export class FlightQueue implements LockKeeper, Asker<FlightWaiter, FlightReply>
   }
 
   forget(held: HeldLock): void {
-    this.services.watchdog.drop(held);
+    this.tenure.forget(held);
     if (this.run?.held === held) {
       this.run = undefined;
       for (const caller of this.waiting) caller.joins = 'no';
@@ -389,6 +391,9 @@ export class FlightQueue implements LockKeeper, Asker<FlightWaiter, FlightReply>
 
   lost(held: HeldLock): void {
     this.forget(held);
-    noteLoss(this.services, held);
+    this.tenure.reportLoss(held);
   }
+
+  /** Not called, because this queue awaits its releases. */
+  released(): void {}
 }

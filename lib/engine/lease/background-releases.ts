@@ -1,9 +1,7 @@
 import { BackOff, FIRST_PAUSE } from '../../backends/back-off.js';
 import type { BackendError, LockBackend, ReleaseReply } from '../../backends/lock-backend.js';
 import type { Runtime } from '../../backends/runtime.js';
-import type { Watchdog } from '../watchdog.js';
-import type { HeldLock, ReleaseOutcome } from './held-lock.js';
-import { type Announcer, announceLost } from './lease-events.js';
+import type { HeldLock } from './held-lock.js';
 import type { UnreleasedLocks } from './unreleased-locks.js';
 import type { Departing, UnsettledReleases } from './unsettled-releases.js';
 import { type UnusedOwner, unusedOwner } from './unused-owner.js';
@@ -15,34 +13,6 @@ const LONGEST_PAUSE = 500;
  * backend whose clock was set back would report late copies as possible until its clock has caught up.
  */
 const LONGEST_DOUBT = 60_000;
-
-/**
- * Reports a lost lock to the holders of its shares. A lock without shares is released, since the backend may still hold
- * it.
- */
-export function noteLoss(
-  services: Announcer & { readonly backgroundReleases: BackgroundReleases },
-  held: HeldLock,
-): void {
-  const [share] = held.shares;
-  if (share === undefined) services.backgroundReleases.release(unusedOwner(held));
-  else announceLost(services, held, held.lost as Error, share.terms);
-}
-
-/**
- * Gives back a lock that its queue has forgotten, because it was lost or abandoned. It is released only in the backend.
- *
- * @returns undefined if the queue has not forgotten it
- */
-export function giveBackForgotten(
-  services: { readonly backgroundReleases: BackgroundReleases; readonly watchdog: Watchdog<HeldLock> },
-  held: HeldLock,
-): ReleaseOutcome | undefined {
-  if (held.lost === undefined && !held.abandoned) return undefined;
-  services.watchdog.drop(held);
-  services.backgroundReleases.release(unusedOwner(held));
-  return held.lost === undefined ? 'released' : 'gone';
-}
 
 /** The release of one owner, with the limits for its repetitions on the monotonic clock. */
 class Work implements Departing {

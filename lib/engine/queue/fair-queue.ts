@@ -4,20 +4,18 @@ import type { Timer } from '../../backends/runtime.js';
 import { type Asker, Attempt, type Failed, type FoundBusy, type Granted, type Outcome } from '../attempt.js';
 import type { LinkedQueue } from '../collections/linked-queue.js';
 import { Doubt } from '../doubt.js';
-import { giveBackForgotten, noteLoss } from '../lease/background-releases.js';
 import {
   type GivenBack,
   HeldLock,
   type LockKeeper,
   type LockWaiter,
   type ReleaseListener,
-  type ReleaseOutcome,
 } from '../lease/held-lock.js';
 import type { Moment } from '../lease/lease-clock.js';
-import { RecallableRelease } from '../lease/recallable-release.js';
 import type { Services } from '../services.js';
 import type { AcquisitionTerms } from '../terms/lock-options.js';
 import { permanentError } from '../waiting/wait-errors.js';
+import { Tenure } from './tenure.js';
 import { isRegistered, unregister, WaiterHeartbeat } from './waiter-registration.js';
 import { WaitingLine } from './waiting-line.js';
 
@@ -34,9 +32,9 @@ import { WaitingLine } from './waiting-line.js';
  */
 export class FairQueue implements LockKeeper, Asker<LockWaiter, AcquireReply> {
   readonly type = 'fair';
-  holders: readonly HeldLock[] = [];
 
   readonly line: WaitingLine;
+  private readonly tenure: Tenure;
   private readonly byOwner = new Map<string, LockWaiter>();
   /** The timer for each waiter's next attempt after a failure. */
   private readonly retries = new Map<LockWaiter, Timer>();
@@ -50,8 +48,6 @@ export class FairQueue implements LockKeeper, Asker<LockWaiter, AcquireReply> {
   private failing = false;
   /** The number of unanswered acquisitions. */
   private attempts = 0;
-  /** The number of unanswered releases. */
-  private departures = 0;
   /** The number of attempts for several names that have not ended. */
   private claims = 0;
 
@@ -63,6 +59,7 @@ export class FairQueue implements LockKeeper, Asker<LockWaiter, AcquireReply> {
     private readonly onIdle: (queue: FairQueue) => void,
   ) {
     this.line = new WaitingLine(services, this);
+    this.tenure = new Tenure(services, this);
     this.backOff = new BackOff(services.runtime);
     const registered = () => [...this.waiting].filter((waiter) => isRegistered(waiter));
     this.heartbeat = new WaiterHeartbeat(services, key, 'fair', registered, (waiter) => this.ask(waiter));
@@ -72,13 +69,17 @@ export class FairQueue implements LockKeeper, Asker<LockWaiter, AcquireReply> {
     return this.line.waiters;
   }
 
+  get holders(): readonly HeldLock[] {
+    return this.tenure.holders;
+  }
+
   /** See LockQueue. Undefined, because an attempt for several names always asks the backend. */
   get leaving(): undefined {
     return undefined;
   }
 
   get isAsking(): boolean {
-    return this.attempts + this.departures + this.claims > 0;
+    return this.attempts > 0 || this.claims > 0 || this.tenure.isDeparting;
   }
 
   // ── Callers come and go ────────────────────────────────────────────────────────────────────────────────────────────
@@ -178,13 +179,14 @@ export class FairQueue implements LockKeeper, Asker<LockWaiter, AcquireReply> {
 
   /** Used only for a caller that tries once. Other callers are woken by the release. */
   private asksBehindRelease(waiter: LockWaiter, reply: Busy): boolean {
+    const { tenure } = this;
     const answered = () => {
-      this.departures--;
+      tenure.arrived();
       this.ask(waiter);
       this.endIfIdle();
     };
     if (!this.line.asksBehindRelease(waiter, reply, answered)) return false;
-    this.departures++;
+    tenure.departed();
     return true;
   }
 
@@ -312,41 +314,29 @@ export class FairQueue implements LockKeeper, Asker<LockWaiter, AcquireReply> {
     return held;
   }
 
-  // ── Locks held here ────────────────────────────────────────────────────────────────────────────────────────────────
+  // ── The lock while it is held here ─────────────────────────────────────────────────────────────────────────────────
 
   private hold(held: HeldLock, now: Moment): void {
     this.line.failure = undefined;
-    this.holders = [...this.holders, held];
-    this.services.watchdog.guard(held, now);
-  }
-
-  private drop(held: HeldLock): void {
-    this.services.watchdog.drop(held);
-    this.holders = this.holders.filter((other) => other !== held);
+    this.tenure.hold(held, now);
   }
 
   forget(held: HeldLock): void {
-    this.drop(held);
+    this.tenure.forget(held);
     this.endIfIdle();
   }
 
   lost(held: HeldLock): void {
     this.forget(held);
-    noteLoss(this.services, held);
+    this.tenure.reportLoss(held);
     this.askFirst();
   }
 
   giveBack(held: HeldLock, _now?: Moment, listener?: ReleaseListener): GivenBack {
-    return giveBackForgotten(this.services, held) ?? this.release(held, listener);
+    return this.tenure.giveBackForgotten(held) ?? this.tenure.giveBack(held, listener);
   }
 
-  private release(held: HeldLock, listener?: ReleaseListener): Promise<ReleaseOutcome> | undefined {
-    this.drop(held);
-    this.departures++;
-    const release = new RecallableRelease(this.services, held, () => {
-      this.departures--;
-      this.endIfIdle();
-    });
-    return release.send(listener);
+  released(): void {
+    this.endIfIdle();
   }
 }

@@ -3,71 +3,59 @@ import {
   BackendError,
   type Busy,
   type HeldType,
-  isTransferable,
   type ReleaseReply,
-  type TransferableType,
 } from '../../backends/lock-backend.js';
 import { type Asker, Attempt, type Failed, type FoundBusy, type Granted, type Outcome } from '../attempt.js';
 import type { LinkedQueue } from '../collections/linked-queue.js';
-import { giveBackForgotten, noteLoss } from '../lease/background-releases.js';
+import { CHECKED, invariant } from '../invariants.js';
 import {
   type GivenBack,
   HeldLock,
   type LockKeeper,
   type LockWaiter,
   type ReleaseListener,
-  type ReleaseOutcome,
 } from '../lease/held-lock.js';
 import type { Moment } from '../lease/lease-clock.js';
-import { RecallableRelease } from '../lease/recallable-release.js';
-import { unreleasedOwner } from '../lease/unused-owner.js';
+import type { RecallableRelease } from '../lease/recallable-release.js';
 import type { Services } from '../services.js';
 import type { AcquisitionTerms } from '../terms/lock-options.js';
 import { TurnToAsk } from '../waiting/turn-to-ask.js';
-import { HandOffBudget, mayInherit } from './hand-off-budget.js';
+import { HandOff } from './hand-off.js';
+import { Tenure } from './tenure.js';
 import { isRegistered, unregister, WaiterHeartbeat } from './waiter-registration.js';
 import { WaitingLine } from './waiting-line.js';
 
 const NONE: readonly never[] = [];
 
+type State = 'claimed' | 'departing' | 'resting' | 'held' | 'asking' | 'idle';
+
 /**
  * One lock in one process: its waiting callers, its leases in this process, the request under way, and the choice of
  * the next caller. All locks except fair locks use it. It exists for as long as it has something to do.
  *
- * Its behaviour at any moment follows from five states, in this order (only `serveNext` decides):
+ * Its behaviour at any moment follows from its state, the first of these that applies (only `serveNext` decides):
  *
  * 1. `claimed`: an attempt for several names, or an adoption, has reserved the lock. Nobody else asks until `unclaim`
  *    or `fulfil`.
  * 2. `departing`: a release, a transfer or a detachment is unanswered. Nobody asks, because the answer would say that
  *    this process holds the lock. A release that waits to be sent is recalled for a caller that arrives (`recall`), and
  *    goes to it as if that caller had been waiting.
- * 3. `held`: a lease of this process holds the lock. Callers wait for it here; readers join readers. When the last
- *    share is given back (`giveBack`), HandOffBudget decides where the lock goes: to the first waiter without asking
- *    the backend (`local`), to the first waiter by one command (`transfer`), or out of this process (`release`).
- * 4. `asking`: the first waiter asks the backend; readers at the head ask side by side. The answer grants the lock,
- *    says that it is busy, or never comes.
- * 5. `resting`: another process holds the lock, or the backend does not answer. TurnToAsk says when to try again: after
+ * 3. `resting`: another process holds the lock, or the backend does not answer. TurnToAsk says when to try again: after
  *    a message, when the holder's lease ends, when it is this process's turn, or after a pause. A backend with its own
  *    queue (`blocking`) answers instead.
- *
- * When none of them applies and nobody waits, the queue ends.
+ * 4. `held`: a lease of this process holds the lock. Callers wait for it here; readers join readers. When the last
+ *    share is given back (`giveBack`), HandOff decides where the lock goes: to the first waiter, or out of this process.
+ * 5. `asking`: the first waiter asks the backend; readers at the head ask side by side. The answer grants the lock,
+ *    says that it is busy, or never comes.
+ * 6. `idle`: the first waiter asks. If nobody waits, the queue ends.
  */
 export class LockQueue implements LockKeeper, Asker<LockWaiter, AcquireReply> {
   readonly line: WaitingLine;
-
-  // Locks held here. Usually there is one holder; only readers share.
-  private holder: HeldLock | undefined = undefined;
-  private otherReaders: readonly HeldLock[] = NONE;
-  /** The latest release, until it is answered. */
-  private departing: RecallableRelease | undefined = undefined;
-  /** The latest release, also after it was recalled. */
-  private latestRelease: RecallableRelease | undefined = undefined;
+  private readonly tenure: Tenure;
 
   // Requests under way.
   /** The number of unanswered acquisitions. */
   private attempts = 0;
-  /** The number of unanswered releases, transfers and detachments. */
-  private departures = 0;
   /** The number of attempts for several names, and of adoptions, that have reserved the lock. */
   private claims = 0;
   /** Called when no request is under way any more, while the lock is claimed. */
@@ -82,7 +70,7 @@ export class LockQueue implements LockKeeper, Asker<LockWaiter, AcquireReply> {
 
   // Created when first needed: most locks are held by one caller without contention.
   private again: TurnToAsk | undefined = undefined;
-  private handOff: HandOffBudget | undefined = undefined;
+  private handOffs: HandOff | undefined = undefined;
   private heartbeat: WaiterHeartbeat | undefined = undefined;
 
   /**
@@ -105,27 +93,42 @@ export class LockQueue implements LockKeeper, Asker<LockWaiter, AcquireReply> {
     private readonly onIdle: (queue: LockQueue) => void,
   ) {
     this.line = new WaitingLine(services, this);
+    this.tenure = new Tenure(services, this);
   }
 
   // ── State ──────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+  private get state(): State {
+    if (this.claims > 0) return 'claimed';
+    if (this.tenure.isDeparting) return 'departing';
+    if (this.again?.resting) return 'resting';
+    if (this.tenure.isHeld) return 'held';
+    return this.attempts > 0 ? 'asking' : 'idle';
+  }
+
+  private check(): void {
+    const { attempts, claims, asking } = this;
+    invariant(attempts >= 0, 'more acquisitions were answered than sent');
+    invariant(claims >= 0, 'more claims have ended than begun');
+    invariant(attempts > 0 || !this.waitsInBackend, 'a request waits in the backend, but none is under way');
+    invariant(attempts > 0 || asking === undefined, 'the head asks, but no request is under way');
+  }
 
   get waiting(): LinkedQueue<LockWaiter> {
     return this.line.waiters;
   }
 
   get holders(): readonly HeldLock[] {
-    if (this.holder === undefined) return NONE;
-    return this.otherReaders.length === 0 ? this.holder.alone : [this.holder, ...this.otherReaders];
+    return this.tenure.holders;
   }
 
   /** The owner whose release is unanswered, if nobody else holds the lock or waits for it here. */
   get leaving(): string | undefined {
-    const isLast = this.holder === undefined && this.waiting.length === 0 && this.claims === 0;
-    return isLast ? this.departing?.owner : undefined;
+    return this.waiting.length === 0 && this.claims === 0 ? this.tenure.leaving : undefined;
   }
 
   get isAsking(): boolean {
-    return this.attempts + this.departures + this.claims > 0;
+    return this.attempts > 0 || this.claims > 0 || this.tenure.isDeparting;
   }
 
   get isUndecided(): boolean {
@@ -142,12 +145,13 @@ export class LockQueue implements LockKeeper, Asker<LockWaiter, AcquireReply> {
     }
     const { waiting } = this;
     waiting.push(waiter);
-    if (this.departing?.recallable && this.recall(this.departing, waiter)) return;
+    const { recallable } = this.tenure;
+    if (recallable !== undefined && this.recall(recallable, waiter)) return;
     this.hasTriers ||= waiter.triesOnce;
     if (this.asking?.reserve === 0) this.asking.reserve = this.reserve;
     if (waiter.mayLeave) this.line.watch(waiter);
     if (waiting.length === 1 && !waiter.triesOnce) this.again?.arrive(waiter.remainingWait);
-    if (waiting.length > 1 || this.holder !== undefined) this.line.rest();
+    if (waiting.length > 1 || this.tenure.isHeld) this.line.rest();
     this.serveNext();
   }
 
@@ -164,7 +168,7 @@ export class LockQueue implements LockKeeper, Asker<LockWaiter, AcquireReply> {
 
   /** Whether a single try would fail, as far as this process knows. */
   private isBusyFor(waiter: LockWaiter): boolean {
-    if (!this.admits(waiter)) return true;
+    if (!this.tenure.admits(waiter.terms.type)) return true;
     const isResting = this.waitsInBackend || this.again?.resting;
     return this.waiting.length > 0 && (isResting || (this.attempts === 0 && this.claims === 0));
   }
@@ -187,16 +191,18 @@ export class LockQueue implements LockKeeper, Asker<LockWaiter, AcquireReply> {
   // ── Serving waiters ────────────────────────────────────────────────────────────────────────────────────────────────
 
   private serveNext(): void {
-    if (this.claims > 0) return this.admitClaimants();
-    if (this.departures > 0 || this.again?.resting) return;
+    if (CHECKED) this.check();
+    const { state } = this;
+    if (state === 'claimed') return this.admitClaimants();
+    if (state === 'departing' || state === 'resting') return;
     const head = this.waiting.first;
     if (head === undefined) return;
-    if (!this.admits(head)) {
+    if (!this.tenure.admits(head.terms.type)) {
       if (this.hasTriers) this.refuseTriers((trier) => this.line.busy(trier));
       return;
     }
     if (head.terms.type !== 'read') {
-      if (this.attempts === 0) this.asking = this.ask(head);
+      if (state === 'idle') this.asking = this.ask(head);
       return;
     }
     for (const reader of this.waiting) {
@@ -206,7 +212,7 @@ export class LockQueue implements LockKeeper, Asker<LockWaiter, AcquireReply> {
   }
 
   /** Continues after a request, a hold or a pause has ended. */
-  private resume(): void {
+  resume(): void {
     this.serveNext();
     this.endIfIdle();
   }
@@ -221,15 +227,10 @@ export class LockQueue implements LockKeeper, Asker<LockWaiter, AcquireReply> {
     this.onIdle(this);
   }
 
-  private admits({ terms }: LockWaiter): boolean {
-    return this.holder === undefined || (terms.type === 'read' && this.holder.type === 'read');
-  }
-
   // ── Asking the backend ─────────────────────────────────────────────────────────────────────────────────────────────
 
-  /** How many tokens to reserve for the callers behind the next one. Without contention, none are reserved. */
   private get reserve(): number {
-    return this.waiting.length > 1 || this.handOff?.isFollowed ? this.budget.block : 0;
+    return this.waiting.length > 1 ? this.handOff.reserve : (this.handOffs?.reserve ?? 0);
   }
 
   private ask(waiter: LockWaiter): Attempt {
@@ -260,8 +261,11 @@ export class LockQueue implements LockKeeper, Asker<LockWaiter, AcquireReply> {
 
   /** Called when the request of a waiter has ended. */
   settled(outcome: Outcome, waiter: LockWaiter): void {
+    if (CHECKED) invariant(waiter.attempt === outcome, 'an answer is for another request than the one that is sent');
     this.attempts--;
-    this.line.failure = waiter.attempt = this.asking = undefined;
+    this.line.failure = waiter.attempt = undefined;
+    // Not if the head has left: readers behind it may ask beside its request.
+    if (this.asking === outcome) this.asking = undefined;
     this.waitsInBackend = false;
     this.removeFormerOwners();
     if (outcome.state === 'granted') this.granted(waiter, outcome);
@@ -301,12 +305,13 @@ export class LockQueue implements LockKeeper, Asker<LockWaiter, AcquireReply> {
   }
 
   private asksBehindRelease(waiter: LockWaiter, reply: Busy): boolean {
+    const { tenure } = this;
     const answered = () => {
-      this.departures--;
+      tenure.arrived();
       this.resume();
     };
     if (!this.line.asksBehindRelease(waiter, reply, answered)) return false;
-    this.departures++;
+    tenure.departed();
     return true;
   }
 
@@ -360,7 +365,7 @@ export class LockQueue implements LockKeeper, Asker<LockWaiter, AcquireReply> {
   }
 
   /** Gives a waiter a new owner id before it asks again, if the backend has released its present id. */
-  private renewSpentOwner(waiter: LockWaiter): void {
+  renewSpentOwner(waiter: LockWaiter): void {
     if (!waiter.ownerSpent) return;
     if (isRegistered(waiter)) this.formerOwners = [...this.formerOwners, waiter.owner];
     waiter.renewOwner();
@@ -402,7 +407,7 @@ export class LockQueue implements LockKeeper, Asker<LockWaiter, AcquireReply> {
    */
   async awaitClaim(): Promise<void> {
     this.claims++;
-    if (this.attempts + this.departures === 0) return;
+    if (this.attempts === 0 && !this.tenure.isDeparting) return;
     await new Promise<void>((admit) => {
       this.claimants = [...this.claimants, admit];
     });
@@ -410,7 +415,7 @@ export class LockQueue implements LockKeeper, Asker<LockWaiter, AcquireReply> {
 
   private admitClaimants(): void {
     const { claimants } = this;
-    if (claimants.length === 0 || this.attempts + this.departures > 0) return;
+    if (claimants.length === 0 || this.attempts > 0 || this.tenure.isDeparting) return;
     this.claimants = NONE;
     for (const admit of claimants) admit();
   }
@@ -447,201 +452,82 @@ export class LockQueue implements LockKeeper, Asker<LockWaiter, AcquireReply> {
     return held;
   }
 
-  // ── Locks held here, and hand-offs ─────────────────────────────────────────────────────────────────────────────────
+  // ── The lock while it is held here ─────────────────────────────────────────────────────────────────────────────────
 
-  private hold(held: HeldLock, now: Moment): void {
+  hold(held: HeldLock, now: Moment): void {
     this.line.failure = undefined;
     this.line.forgetHolder();
-    if (this.holder === undefined) this.holder = held;
-    else this.otherReaders = [...this.otherReaders, held];
-    this.services.watchdog.guard(held, now);
+    this.tenure.hold(held, now);
   }
 
-  /** Gives up a lock that is being detached. Nobody asks until the returned function is called. */
   depart(held: HeldLock): () => void {
-    this.drop(held);
-    this.departures++;
+    const { tenure } = this;
+    tenure.drop(held);
+    tenure.departed();
     return () => {
-      this.departures--;
+      tenure.arrived();
       this.resume();
     };
   }
 
-  private drop(held: HeldLock): void {
-    this.services.watchdog.drop(held);
-    if (this.holder !== held) this.otherReaders = this.otherReaders.filter((other) => other !== held);
-    else if (this.otherReaders.length === 0) this.holder = undefined;
-    else [this.holder, ...this.otherReaders] = this.otherReaders;
-  }
-
   forget(held: HeldLock): void {
-    held.downgrade?.abandon();
-    this.drop(held);
+    this.tenure.forget(held);
     this.resume();
   }
 
   lost(held: HeldLock): void {
     this.forget(held);
-    noteLoss(this.services, held);
+    this.tenure.reportLoss(held);
   }
 
   giveBack(held: HeldLock, now?: Moment, listener?: ReleaseListener): GivenBack {
-    const { downgrade } = held;
-    downgrade?.abandon();
-    const forgotten = giveBackForgotten(this.services, held);
+    const { tenure } = this;
+    held.downgrade?.abandon();
+    const forgotten = tenure.giveBackForgotten(held);
     if (forgotten !== undefined) return forgotten;
     const next = this.waiting.first;
-    const route = next === undefined ? 'release' : this.route(held, next, now);
-    return next === undefined || route === 'release' ? this.release(held, listener) : this.handOver(held, next, route);
-  }
-
-  private handOver(
-    held: HeldLock,
-    next: LockWaiter,
-    route: 'local' | 'transfer',
-  ): ReleaseOutcome | Promise<ReleaseOutcome> {
-    if (route === 'transfer') return this.transfer(held, next);
-    if (this.budget.mustYieldToEventLoop()) this.services.runtime.nextTurn(() => this.passOnAfterTurn(held));
-    else this.passOn(held, next);
-    return 'released';
+    const passed = next !== undefined && this.handOff.pass(held, next, now);
+    if (passed !== false) return passed;
+    if (held.type !== 'read') this.again?.releasing();
+    return tenure.giveBack(held, listener);
   }
 
   /**
-   * Hands a lock whose release has not been sent yet to the first caller that arrives, by the rules for a caller that
-   * was already waiting.
-   *
-   * @returns false if the release is sent all the same
+   * Lets processes that received the release go first. Readers do not take turns, since they are served side by side.
    */
+  released({ type }: HeldLock, reply: ReleaseReply | undefined): void {
+    if (this.waiting.length === 0) this.handOffs?.notFollowed();
+    if (type !== 'read') {
+      if (!reply?.published) this.again?.releasedSilently();
+      const again = reply && reply.listeners > 0 ? this.turn : this.again;
+      if (reply?.released) again?.yieldTo(reply.listeners, this.waiting.length > 0);
+    }
+    this.resume();
+  }
+
+  /** @returns false if the lock leaves this process all the same */
   private recall(release: RecallableRelease, next: LockWaiter): boolean {
-    const { held } = release;
-    if (this.waiting.length > 1 || this.departures > 1 || this.claims > 0) return false;
-    const now = this.services.clock.now();
-    const route = this.route(held, next, now);
-    if (route === 'release') return false;
-    release.recall();
-    this.departing = undefined;
-    this.departures--;
-    this.again?.releasedSilently();
-    this.budget.followed();
-    this.hold(held, now);
-    release.passedOn(this.handOver(held, next, route));
+    if (this.waiting.length > 1 || this.claims > 0 || !this.handOff.recall(release, next)) return false;
     if (next.settled) return true;
     if (next.mayLeave) this.line.watch(next);
     this.line.rest();
     return true;
   }
 
-  /**
-   * Decides where a lock goes when its last share is given back while a caller of this process waits. `local`: to that
-   * waiter, without asking the backend. `transfer`: to that waiter, by one command. `release`: out of this process.
-   */
-  private route(held: HeldLock, next: LockWaiter, now = this.services.clock.now()): 'local' | 'transfer' | 'release' {
-    const { clock, backend } = this.services;
-    // A writer that also holds the read lock may keep it after this release, so the next writer cannot have the lock
-    // yet.
-    if (held.downgrade !== undefined) return 'release';
-    if (this.budget.isSpent(held, this.waiting.length, now)) return 'release';
-    if (next.triesOnce || !isTransferable(held.type) || next.terms.type !== held.type) return 'release';
-    if (mayInherit(held, next, clock, now)) return 'local';
-    // Locks that a blocking backend acquired together cannot be passed on one by one.
-    return held.block === undefined && backend.blocking !== undefined ? 'release' : 'transfer';
+  recalled(release: RecallableRelease, now: Moment): void {
+    this.tenure.recall(release);
+    this.again?.releasedSilently();
+    this.hold(release.held, now);
   }
 
-  private get budget(): HandOffBudget {
-    this.handOff ??= new HandOffBudget();
-    return this.handOff;
+  transferred(waiter: LockWaiter, outcome: Outcome): void {
+    waiter.attempt = undefined;
+    this.removeFormerOwners();
+    if (outcome.state !== 'granted') this.abandonOwner(waiter, outcome);
   }
 
-  /**
-   * Continues after timers and sockets have had a turn. Meanwhile the lock may have been lost, and the waiter may have
-   * left.
-   */
-  private passOnAfterTurn(held: HeldLock): void {
-    if (held.lost !== undefined) return;
-    const next = this.waiting.first;
-    if (next !== undefined && this.route(held, next) === 'local') this.passOn(held, next);
-    else this.services.events.unawaited(this.giveBack(held));
-  }
-
-  /** Lets the next waiter inherit the lock unchanged: the same owner and lease, and the next reserved token. */
-  private passOn(held: HeldLock, next: LockWaiter): void {
-    held.handOver();
-    this.waiting.remove(next);
-    this.announceHandOff(held, next);
-    next.grant(held);
-  }
-
-  /** Replaces the owner in the backend by the waiter's, by one command. */
-  private transfer(held: HeldLock, next: LockWaiter): Promise<ReleaseOutcome> {
-    const { services, key, reserve } = this;
-    const { backend, backgroundReleases } = services;
-    this.renewSpentOwner(next);
-    this.drop(held);
-    this.departures++;
-    const attempt = new Attempt(services, key, next.owner, next.terms, reserve);
-    next.attempt = attempt;
-    const type = next.terms.type as TransferableType; // checked by route()
-    const { owner: to, leaseTime } = attempt;
-    const request = backend.transfer({ key, type, from: held.owner, to, leaseTime, reserve });
-    return attempt.outcome(request, (outcome) => {
-      this.departures--;
-      next.attempt = undefined;
-      this.removeFormerOwners();
-      const isUnanswered = outcome.state === 'failed' && outcome.reply === undefined;
-      if (outcome.state !== 'granted') this.abandonOwner(next, outcome);
-      if (isUnanswered) backgroundReleases.release(unreleasedOwner(held));
-      else backgroundReleases.followUp(held);
-      if (outcome.state === 'granted') this.inherited(held, next, outcome);
-      this.resume();
-      if (isUnanswered) return 'unreachable';
-      return outcome.state === 'gone' ? 'gone' : 'released';
-    });
-  }
-
-  private inherited(held: HeldLock, next: LockWaiter, outcome: Granted): void {
-    const heir = new HeldLock(held.keeper, outcome, next.terms.fixed, outcome.reply, held.since);
-    heir.handedOff = true;
-    this.hold(heir, outcome.answeredAt);
-    if (this.waiting.remove(next)) {
-      this.announceHandOff(heir, next);
-      next.grant(heir);
-    } else this.services.events.unawaited(this.giveBack(heir));
-  }
-
-  private announceHandOff({ name, type, owner, token }: HeldLock, { terms }: LockWaiter): void {
-    const { events } = this.services;
-    if (!events.hasListener('handoff')) return;
-    const { group, method } = terms;
-    events.emit('handoff', { name, type, group, method, owner, fencingToken: token });
-  }
-
-  private release(held: HeldLock, listener?: ReleaseListener): Promise<ReleaseOutcome> | undefined {
-    if (held.type !== 'read') this.again?.releasing();
-    this.drop(held);
-    this.departures++;
-    const { latestRelease } = this;
-    if (latestRelease?.held === held && latestRelease.resumable) {
-      this.departing = latestRelease;
-      return latestRelease.resume(listener);
-    }
-    const release = new RecallableRelease(this.services, held, (reply) => {
-      this.departures--;
-      if (this.departing === release) this.departing = undefined;
-      if (this.waiting.length === 0) this.handOff?.notFollowed();
-      if (held.type !== 'read') this.released(reply);
-      this.resume();
-    });
-    this.latestRelease = this.departing = release;
-    return release.send(listener);
-  }
-
-  /**
-   * Lets processes that received the release go first. Readers do not take turns, since they are served side by side.
-   */
-  private released(reply: ReleaseReply | undefined): void {
-    if (!reply?.published) this.again?.releasedSilently();
-    if (!reply?.released) return;
-    const again = reply.listeners > 0 ? this.turn : this.again;
-    again?.yieldTo(reply.listeners, this.waiting.length > 0);
+  private get handOff(): HandOff {
+    this.handOffs ??= new HandOff(this.services, this, this.tenure);
+    return this.handOffs;
   }
 }

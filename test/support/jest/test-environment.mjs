@@ -16,6 +16,9 @@ process.on('removeListener', (event) => {
 
 register('./typescript-hooks.mjs', import.meta.url);
 
+// The engine checks its own state: see lib/engine/invariants.ts.
+globalThis[Symbol.for('nestjs-redis-lock.checks')] = true;
+
 /**
  * Jest calls it with `new`. A suite that begins with `@sandbox` replaces things that its worker needs as well, such as
  * timers.
