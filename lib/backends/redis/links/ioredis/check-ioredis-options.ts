@@ -2,23 +2,116 @@ import type { ClusterOptions, RedisOptions } from 'ioredis';
 import type { ClusterConnection } from '../connection.js';
 import { ConnectionError } from '../connection-error.js';
 import { checkDatabaseNumber } from '../database-number.js';
+import { checkOptionNames, type KnownOptions } from '../option-names.js';
 import { checkUrl } from '../url-settings.js';
 
-/**
- * Names that other clients and frameworks use. ioredis would ignore them, and could connect to localhost or without
- * TLS.
- */
-const OTHER_NAMES: Readonly<Record<string, string>> = {
-  url: 'give the URL itself as the connection',
-  uri: 'give the URL itself as the connection',
-  hostname: 'ioredis calls it host',
-  socket: 'ioredis takes host, port and tls beside the other options',
-  database: 'ioredis calls it db',
-  user: 'ioredis calls it username',
-  pass: 'ioredis calls it password',
-  ssl: 'ioredis calls it tls',
-  sentinel: 'ioredis calls them sentinels',
-  masterName: 'ioredis calls it name',
+/** The options of a single server, or of Sentinels, of ioredis 5 and 6 and of iovalkey. */
+const REDIS_OPTIONS: KnownOptions = {
+  library: 'ioredis',
+  values: [
+    'host',
+    'port',
+    'path',
+    'family',
+    'familyFallback',
+    'tls',
+    'username',
+    'password',
+    'db',
+    'connectionName',
+    'keyPrefix',
+    'connectTimeout',
+    'disconnectTimeout',
+    'commandTimeout',
+    'socketTimeout',
+    'blockingTimeout',
+    'blockingTimeoutGrace',
+    'keepAlive',
+    'noDelay',
+    'disableClientInfo',
+    'clientInfoTag',
+    'protocol',
+    'replyMapping',
+    'stringNumbers',
+    'lazyConnect',
+    'readOnly',
+    'monitor',
+    'offlineQueue',
+    'commandQueue',
+    'enableOfflineQueue',
+    'enableReadyCheck',
+    'enableAutoPipelining',
+    'autoPipeliningIgnoredCommands',
+    'autoResubscribe',
+    'autoResendUnfulfilledCommands',
+    'maxRetriesPerRequest',
+    'maxLoadingRetryTime',
+    'showFriendlyErrorStack',
+    'scripts',
+    'himportFieldsets',
+    'sentinels',
+    'name',
+    'role',
+    'sentinelUsername',
+    'sentinelPassword',
+    'sentinelTLS',
+    'enableTLSForSentinelMode',
+    'sentinelCommandTimeout',
+    'sentinelMaxConnections',
+    'updateSentinels',
+    'failoverDetector',
+  ],
+  functions: [
+    'retryStrategy',
+    'reconnectOnError',
+    'sentinelRetryStrategy',
+    'sentinelReconnectStrategy',
+    'preferredSlaves',
+    'natMap',
+    'Connector',
+  ],
+  others: {
+    url: 'give the URL itself as the connection',
+    uri: 'give the URL itself as the connection',
+    hostname: 'ioredis calls it host',
+    socket: 'ioredis takes host, port and tls beside the other options',
+    database: 'ioredis calls it db',
+    user: 'ioredis calls it username',
+    pass: 'ioredis calls it password',
+    ssl: 'ioredis calls it tls',
+    sentinel: 'ioredis calls them sentinels',
+    masterName: 'ioredis calls it name',
+    client: "the only client that can be named is client: 'node-redis'",
+    redisOptions: 'it belongs to a cluster, as { nodes, options: { redisOptions } }',
+  },
+};
+
+/** The options of a cluster client. */
+const CLUSTER_OPTIONS: KnownOptions = {
+  library: 'ioredis',
+  values: [
+    'redisOptions',
+    'keyPrefix',
+    'showFriendlyErrorStack',
+    'lazyConnect',
+    'enableOfflineQueue',
+    'enableReadyCheck',
+    'enableAutoPipelining',
+    'autoPipeliningIgnoredCommands',
+    'maxRedirections',
+    'retryDelayOnFailover',
+    'retryDelayOnClusterDown',
+    'retryDelayOnTryAgain',
+    'retryDelayOnMoved',
+    'slotsRefreshTimeout',
+    'slotsRefreshInterval',
+    'shardedSubscribers',
+    'useSRVRecords',
+    'scripts',
+    'himportFieldsets',
+  ],
+  functions: ['clusterRetryStrategy', 'clusterNodeRetryStrategy', 'scaleReads', 'natMap', 'resolveSrv', 'dnsLookup'],
+  others: {},
 };
 
 /** Settings that belong in `redisOptions`, which a cluster client uses for all of its nodes. */
@@ -41,7 +134,7 @@ const IN_REDIS_OPTIONS = 'set it for all nodes, as { nodes, options: { redisOpti
  * @throws ConnectionError that names the setting, and says what to do
  */
 export function checkRedisOptions(options: RedisOptions): void {
-  checkNames(options, 'The connection');
+  checkOptionNames(options, 'The connection', REDIS_OPTIONS);
   checkDatabaseNumber(options.db, 'db of the connection');
   if (options.sentinels === undefined || options.sentinels === null || options.Connector !== undefined) return;
   const { sentinels, name, tls, enableTLSForSentinelMode } = options;
@@ -78,8 +171,9 @@ export function checkCluster(connection: ClusterConnection): void {
   if (misplaced !== undefined) {
     throw new ConnectionError(`${misplaced} in the options of a cluster would be ignored: ${IN_REDIS_OPTIONS}`);
   }
+  checkOptionNames(options, 'options of the connection', CLUSTER_OPTIONS);
   const { redisOptions = {} } = options;
-  checkNames(redisOptions, 'redisOptions of the connection');
+  checkOptionNames(redisOptions, 'redisOptions of the connection', REDIS_OPTIONS);
   for (const node of nodes as readonly unknown[]) checkNode(node, redisOptions);
 }
 
@@ -107,6 +201,8 @@ export function checkClient(options: RedisOptions & ClusterOptions, isCluster: b
 /** Refuses settings of one node that ioredis would not use for the nodes that it discovers. */
 function checkNode(node: unknown, redisOptions: RedisOptions): void {
   if (typeof node === 'number') return;
+  if (typeof node === 'object' && node !== null)
+    checkOptionNames(node, 'A cluster node of the connection', REDIS_OPTIONS);
   const url = typeof node === 'string' && /^rediss?:\/\//.test(node);
   if (url) checkUrl(node);
   const own = url
@@ -134,10 +230,4 @@ function optionsOfUrl({ protocol, username, password, pathname, searchParams }: 
     password: password || (searchParams.get('password') ?? ''),
     db: Number(pathname.slice(1) || searchParams.get('db')),
   };
-}
-
-function checkNames(options: object, what: string): void {
-  for (const [name, remedy] of Object.entries(OTHER_NAMES)) {
-    if (name in options) throw new ConnectionError(`${what} has '${name}', which ioredis would ignore: ${remedy}`);
-  }
 }

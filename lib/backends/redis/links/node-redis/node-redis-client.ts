@@ -95,6 +95,7 @@ export function ownOverrides(socket: NodeRedisOptions['socket'], endpoint: Endpo
     disableOfflineQueue: true,
     pingInterval: undefined,
     commandsQueueMaxLength: undefined,
+    commandOptions: undefined, // a type mapping would turn answers into Buffers
     maintNotifications: 'disabled', // it moves a client to another server in the middle of its work
     clientSideCache: undefined,
     emitInvalidate: false,

@@ -4,6 +4,7 @@ import { ConnectionError } from '../connection-error.js';
 import { checkDatabaseNumber } from '../database-number.js';
 import { requireNodeRedis } from '../load-client.js';
 import type { Topology } from '../topology.js';
+import { checkNodeRedisOptions } from './check-node-redis-options.js';
 import { type ClusterSource, ClusterTopology } from './cluster-topology.js';
 import {
   type Endpoint,
@@ -57,6 +58,7 @@ export function openNodeRedis(source: object, context: ConnectionContext): Topol
 /** @throws ConnectionError when the options cannot be used, or node-redis is not installed */
 export function openOptions({ client: _, ...options }: NodeRedisConnection, context: ConnectionContext): Topology {
   const nodeRedis = requireNodeRedis();
+  checkNodeRedisOptions(options);
   if ('sentinelRootNodes' in options) return openSentinel(options as SentinelOptions, context);
   if ('rootNodes' in options) return openNodeRedis({ _options: options }, context);
   let client: NodeRedisClient;
