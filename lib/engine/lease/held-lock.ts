@@ -90,10 +90,10 @@ export class HeldLock implements Renewable<HeldLock> {
   /** Set at most once. */
   lost: LockLostError | undefined;
   /**
-   * The lock is left to lapse although its body may still run. It is not renewed, and goes to nobody in this process
-   * when its last share is given back.
+   * Why the lock is left to lapse although its body may still run. It is neither renewed nor extended, and goes to nobody
+   * in this process when its last share is given back.
    */
-  abandoned = false;
+  abandoned: Error | undefined = undefined;
   /** Set for a write lock whose owner has taken the read lock as well. The read lock may outlive the write lock. */
   downgrade: ReadDowngrade | undefined;
   /** Copies of its acquisition may be under way. The backend may execute them until its clock shows this time. */
@@ -186,8 +186,9 @@ export class HeldLock implements Renewable<HeldLock> {
   }
 
   /** Stops renewing the lock, although its body may still run. Its lease is still judged by the clock. */
-  abandon(): void {
-    this.abandoned = this.fixed = true;
+  abandon(reason: Error): void {
+    this.abandoned = reason;
+    this.fixed = true;
     this.keeper.forget(this);
   }
 

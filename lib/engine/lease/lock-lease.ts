@@ -43,8 +43,6 @@ export class LockLease implements ScopedLease, LockShare, ReleaseListener {
   private ending: Promise<void> | undefined;
   private controller: AbortController | undefined;
   loss: LockLostError | undefined;
-  /** Why its locks are left to lapse. */
-  private abandoned: Error | undefined;
   /** The lock was detached, and stays locked after this lease. */
   detached = false;
   private shareGates: ShareGates | undefined;
@@ -266,16 +264,15 @@ export class LockLease implements ScopedLease, LockShare, ReleaseListener {
     for (const lock of this.locks) {
       // A lock that this lease has given back may be another caller's, or its release is unanswered.
       if (!lock.shares.includes(this)) continue;
-      lock.abandon();
+      lock.abandon(reason);
       this.services.watchdog.guard(lock, now);
     }
-    this.abandoned = reason;
     this.requestEnd(reason);
   }
 
   /** The body has run for `holdAtMost`. A re-entry cannot end the lock of the code around it. */
   overdue(): void {
-    if (!this.live || this.abandoned !== undefined) return;
+    if (!this.live) return;
     const { name, terms } = this;
     const isReentry = this.entered.length > 0;
     const consequence = isReentry ? '' : ', and it is no longer renewed, so it ends with its lease';
@@ -284,12 +281,18 @@ export class LockLease implements ScopedLease, LockShare, ReleaseListener {
       name,
     );
     if (isReentry) return this.requestEnd(reason);
+    if (this.abandoned !== undefined) return;
     this.services.events.logger.warn(
       `The lock '${name}' was held for longer than holdAtMost (${terms.holdAtMost} ms); its signal is aborted, and it is no longer renewed`,
     );
     const shares = this.locks.flatMap((lock) => lock.shares);
     this.abort(reason);
     for (const share of shares) share.requestEnd(reason);
+  }
+
+  /** Why one of its locks is left to lapse. */
+  private get abandoned(): Error | undefined {
+    return this.locks.find(({ abandoned }) => abandoned !== undefined)?.abandoned;
   }
 
   private leaveGates(): void {

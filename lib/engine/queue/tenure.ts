@@ -114,7 +114,7 @@ export class Tenure {
    * @returns undefined if it was not forgotten
    */
   giveBackForgotten(held: HeldLock): ReleaseOutcome | undefined {
-    if (held.lost === undefined && !held.abandoned) return undefined;
+    if (held.lost === undefined && held.abandoned === undefined) return undefined;
     this.services.watchdog.drop(held);
     this.services.backgroundReleases.release(unusedOwner(held));
     return held.lost === undefined ? 'released' : 'gone';

@@ -99,6 +99,69 @@ describe('a lock that is left to lapse, because its body ignores its signal', ()
     await runtime.settle();
   });
 
+  it('is not extended by the code that re-enters it', async () => {
+    const { lease, end, runtime, locks } = await stopped();
+    const inner = lease.run(() => locks.acquire('cleaner'));
+    expect(await errorOf((await inner).extend('5m'))).toBeInstanceOf(LockAbortedError);
+    await runtime.advance(LEASE);
+    expect((await inner).held).toBe(false);
+    const other = await world.process();
+    expect(await other.locks.isLocked('cleaner')).toBe(false);
+    end.open();
+    await runtime.settle();
+  });
+
+  it('is judged for several locks of which it is one', async () => {
+    const { lease, end, runtime, locks } = await stopped();
+    const several = await lease.run(() => locks.acquire(['cleaner', 'order']));
+    await runtime.advance(LEASE / 2);
+    expect(several.held).toBe(true);
+    await runtime.advance(LEASE / 2);
+    expect(several.held).toBe(false);
+    expect(several.signal.aborted).toBe(true);
+    const other = await world.process();
+    expect(await other.locks.isLocked('cleaner')).toBe(false);
+    expect(await runtime.until(errorOf(several.release()))).toBeInstanceOf(LockLostError);
+    expect(await other.locks.isLocked('order')).toBe(false);
+    end.open();
+    await runtime.settle();
+  });
+
+  it('is kept for holdAtLeast, for nobody, if its body ends after all', async () => {
+    const { locks, runtime } = await world.process({ watchdogTimeout: ms(LEASE) });
+    const end = latch();
+    const held = await locks.engine.acquireToRun('order', { holdAtMost: 1_000 }, 'withLock()');
+    const body = locks.holdWhile(held, () => end.promise, { holdAtLeast: ms(10_000) });
+    const waiting = locks.acquire('order');
+    let entered = false;
+    void waiting.then(() => {
+      entered = true;
+    });
+    await runtime.advance(2_000);
+    end.open();
+    await runtime.until(body);
+    await runtime.advance(7_900);
+    expect(entered).toBe(false);
+    const lease = await runtime.until(waiting, LEASE);
+    await runtime.advance(2 * LEASE);
+    expect(lease.held).toBe(true);
+    await lease.release();
+  });
+
+  it('is released by a writer that reads in its scope, after shutdown has given up on both', async () => {
+    const { locks, runtime } = await world.process({ shutdownTimeout: ms(1_000), watchdogTimeout: ms(LEASE) });
+    const other = await world.process();
+    const end = latch();
+    const read = () => locks.withLock('order', { type: 'read' }, () => end.promise);
+    const body = locks.withLock('order', { type: 'write' }, read);
+    await runtime.settle();
+    await runtime.until(locks.drain());
+    end.open();
+    await runtime.until(body);
+    await runtime.settle();
+    expect(await other.locks.isLocked('order')).toBe(false);
+  });
+
   it('does not include a lock whose release is unanswered when stop() settles', async () => {
     const process = await world.process({ shutdownTimeout: ms(1_000), watchdogTimeout: ms(LEASE) });
     const { locks, runtime, backend, logger } = process;
