@@ -13,6 +13,7 @@ import {
 } from '@nestjs/common';
 import { parseBoardQuery } from './board-query.js';
 import type { RedisLockDashboardOptions } from './dashboard.options.js';
+import { HostGuard } from './host.guard.js';
 import { type HttpRequest, type HttpResponse, lastOfConnection, send, sendJson, sendStreamHead } from './http.js';
 import { LockBoard } from './lock-board.js';
 import { PAGE_FILES } from './page.generated.js';
@@ -26,9 +27,10 @@ type Parameters = Readonly<Record<string, unknown>>;
  * The page at `path`, its files and its data. Each dashboard has its own controller, because paths and guards belong to
  * the class.
  */
-export function createDashboardController({ path, guards = [] }: RedisLockDashboardOptions): Type {
+export function createDashboardController(options: RedisLockDashboardOptions): Type {
+  const { path, guards = [] } = options;
   @Controller({ path, version: VERSION_NEUTRAL })
-  @UseGuards(...guards)
+  @UseGuards(new HostGuard(options), ...guards)
   class RedisLockDashboardController {
     constructor(private readonly board: LockBoard) {}
 

@@ -14,7 +14,8 @@ export interface RedisLockDashboardOptions {
   /** Modules that export the dependencies of the guards. */
   readonly imports?: ModuleMetadata['imports'];
   /**
-   * Lets in everybody who can reach the application. The page shows names of locks, hosts and methods. Default false.
+   * Lets in everybody who can reach the application. The page shows names of locks, hosts and methods. It is served only
+   * under the hosts of `origin`; without that option, under IP addresses and localhost. Default false.
    */
   readonly public?: boolean;
   /** Hides the form that releases a lock by force. Default true. */
@@ -31,11 +32,13 @@ export interface RedisLockDashboardOptions {
    */
   readonly environment?: string;
   /**
-   * The origin of the page, as a browser shows it: `'http://admin.example.com:8080'`. A release from a page of another
-   * origin is refused. Default: the origin in the header `Host`. Needed only for a page without TLS behind a proxy that
-   * changes this header.
+   * The origin of the page as a browser shows it, or a list of them: `'https://admin.example.com'`,
+   * `'http://10.0.0.7:8080'`. Requests with another `Host` get 421, and a release from a page of another origin is
+   * refused. Set it if a guard lets in a network instead of a user: without it, a page on the Internet can read the
+   * dashboard through the browser of somebody in that network (DNS rebinding). Default: any host if there are guards,
+   * otherwise only IP addresses and localhost.
    */
-  readonly origin?: string;
+  readonly origin?: string | readonly string[];
 }
 
 const OPTIONS = ['path', 'guards', 'imports', 'public', 'readOnly', 'userOf', 'name', 'environment', 'origin'];
@@ -58,10 +61,12 @@ export function checkDashboardOptions(options: RedisLockDashboardOptions): void 
   if (name !== undefined && (typeof name !== 'string' || name === '')) refuse('name must be that of a RedisLockModule');
   if (environment !== undefined && !(typeof environment === 'string' && isLabel(environment)))
     refuse(`environment must be a text of 1 to ${LONGEST_ENVIRONMENT} characters, such as 'production'`);
-  if (origin !== undefined && !(typeof origin === 'string' && isOrigin(origin)))
+  const wrong = originsOf(origin).find((own) => !isOrigin(own));
+  if (wrong !== undefined)
     refuse(
-      `origin is ${JSON.stringify(origin)}; give scheme, host and port of the page, without a path: 'https://admin.example.com'`,
+      `origin is ${JSON.stringify(wrong)}; give scheme, host and port of the page, without a path: 'https://admin.example.com'`,
     );
+  if (Array.isArray(origin) && origin.length === 0) refuse('origin is an empty list; give the origins of the page');
   if ((guards?.length ?? 0) === 0 && options.public !== true)
     refuse(
       'the page shows names of locks, hosts and methods: give guards that decide who may see it, or public: true to let in everybody who can reach the application',
@@ -72,8 +77,18 @@ function isLabel(text: string): boolean {
   return text.trim() !== '' && text.length <= LONGEST_ENVIRONMENT;
 }
 
-function isOrigin(text: string): boolean {
-  return /^https?:\/\//.test(text) && URL.canParse(text) && new URL(text).origin === text.toLowerCase();
+/** The option `origin` as a list, which is empty if it is not set. */
+export function originsOf(origin: RedisLockDashboardOptions['origin']): readonly string[] {
+  return origin === undefined ? [] : ([origin].flat() as string[]);
+}
+
+function isOrigin(text: unknown): boolean {
+  return (
+    typeof text === 'string' &&
+    /^https?:\/\//.test(text) &&
+    URL.canParse(text) &&
+    new URL(text).origin === text.toLowerCase()
+  );
 }
 
 function isGuard(guard: unknown): boolean {

@@ -7,7 +7,7 @@ import {
   NotFoundException,
 } from '@nestjs/common';
 import type { ForceReleaseOptions, InspectedOwner, LockService } from '../core.js';
-import type { RedisLockDashboardOptions } from './dashboard.options.js';
+import { originsOf, type RedisLockDashboardOptions } from './dashboard.options.js';
 import type { HttpRequest } from './http.js';
 import type { RecentEvents } from './recent-events.js';
 import { isForeign } from './same-origin.js';
@@ -85,9 +85,9 @@ export class ForcedRelease {
       throw new ForbiddenException(
         `A release must come from the dashboard, with the header ${HEADER}; nothing was released`,
       );
-    if (isForeign(request, this.options.origin))
+    if (isForeign(request, originsOf(this.options.origin)))
       throw new ForbiddenException(
-        'A release must come from the dashboard, not from a page of another origin; nothing was released. If a proxy changes the header Host, see the option origin of the dashboard.',
+        'A release must come from the dashboard, not from a page of another origin; nothing was released. If a proxy changes the header Host, let it forward the original one; and see the option origin of the dashboard.',
       );
     const {
       name = nameInPath,

@@ -1,3 +1,5 @@
+import { request } from 'node:http';
+import { Readable } from 'node:stream';
 import { type CanActivate, type INestApplication, Module, UnauthorizedException } from '@nestjs/common';
 import { FastifyAdapter } from '@nestjs/platform-fastify';
 import { Test } from '@nestjs/testing';
@@ -83,7 +85,7 @@ export class DashboardApp {
   }
 
   get(path = '', headers: Record<string, string> = {}): Promise<Response> {
-    return fetch(this.url + path, { headers });
+    return ask(this.url + path, { headers });
   }
 
   // biome-ignore lint/suspicious/noExplicitAny: what a page is sent
@@ -96,7 +98,7 @@ export class DashboardApp {
     body: unknown,
     headers: Record<string, string> = { 'x-redis-lock-dashboard': 'release' },
   ): Promise<{ status: number; message: string | undefined }> {
-    const response = await fetch(`${this.url}/api/locks/${encodeURIComponent(name)}/release`, {
+    const response = await ask(`${this.url}/api/locks/${encodeURIComponent(name)}/release`, {
       method: 'POST',
       headers: { 'content-type': 'application/json', ...headers },
       body: JSON.stringify(body),
@@ -108,4 +110,23 @@ export class DashboardApp {
   close(): Promise<void> {
     return this.app.close();
   }
+}
+
+interface Init {
+  readonly method?: string;
+  readonly headers: Record<string, string>;
+  readonly body?: string;
+}
+
+/** As `fetch`, which never sends the header `Host` that it is given. */
+function ask(url: string, init: Init): Promise<Response> {
+  if (init.headers.host === undefined) return fetch(url, init);
+  const { body, ...options } = init;
+  return new Promise((resolve, reject) => {
+    const answer = request(url, options, (response) => {
+      const { statusCode: status } = response;
+      resolve(new Response(Readable.toWeb(response) as ReadableStream, { status }));
+    });
+    answer.on('error', reject).end(body);
+  });
 }

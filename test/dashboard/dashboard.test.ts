@@ -35,6 +35,11 @@ describe('the options of a dashboard', () => {
     [{ path: 'locks', public: true, environment: ' ' }, /environment must be a text of 1 to 60 characters/],
     [{ path: 'locks', public: true, origin: 'admin.example' }, /origin is "admin.example"; give scheme, host and port/],
     [{ path: 'locks', public: true, origin: 'https://admin.example/locks' }, /give scheme, host and port/],
+    [
+      { path: 'locks', public: true, origin: ['https://admin.example', '*'] },
+      /origin is "\*"; give scheme, host and port/,
+    ],
+    [{ path: 'locks', public: true, origin: [] }, /origin is an empty list/],
     [{ path: 'locks', public: true, name: '' }, /name must be that of a RedisLockModule/],
   ])('%j are refused', (options, why) => {
     const start = () => RedisLockDashboardModule.forRoot(options as RedisLockDashboardOptions);

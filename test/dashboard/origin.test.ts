@@ -71,7 +71,8 @@ describe.each<Platform>(['Express', 'Fastify'])(
 
     it('is granted to the origin that the option names, and to no other', async () => {
       const { url } = await open('http://admin.example:8080');
-      const ask = (origin: string) => app!.release('order:42', { reason }, { ...RELEASE, origin });
+      const host = 'admin.example:8080';
+      const ask = (origin: string) => app!.release('order:42', { reason }, { ...RELEASE, host, origin });
       expect((await ask(new URL(url).origin)).status).toBe(403);
       expect((await ask('http://admin.example')).status).toBe(403);
       expect(await ask('http://admin.example:8080')).toEqual({ status: 200 });
