@@ -1,5 +1,6 @@
 import type { Timer } from '../../../runtime.js';
 import type { ConnectionContext } from '../connection-context.js';
+import { CredentialsSubscription, isStreaming } from './streaming-credentials.js';
 
 // The structure of the parts of node-redis that this library uses (the package `redis` or `@redis/client`, 5 and 6).
 // The application decides which of them is installed.
@@ -9,6 +10,7 @@ export interface NodeRedisOptions {
   readonly url?: string | undefined;
   readonly username?: string | undefined;
   readonly password?: string | undefined;
+  readonly credentialsProvider?: unknown;
   /** The name of the connection in CLIENT LIST. */
   readonly name?: string | undefined;
   readonly socket?: {
@@ -84,12 +86,20 @@ export function translated(endpoint: Endpoint, map: NodeAddressMap | undefined):
 /** Creates a client with the user's settings for one connection. */
 export type ClientFactory = (endpoint: Endpoint) => NodeRedisClient;
 
+/** The subscriptions of clients whose credentials are streamed. */
+const credentials = new WeakMap<NodeRedisClient, CredentialsSubscription>();
+
 /**
- * The settings of the user that our clients override. A client is used for one connection. If it reconnected and sent
- * commands from its queue, it would not be known what happened to a command.
+ * Creates a client with the settings of the user, except for those that would hide what happened to a command. It is
+ * used for one connection, and ended by {@link destroy}, also after its connection broke.
  */
-export function ownOverrides(socket: NodeRedisOptions['socket'], endpoint: Endpoint): object {
-  return {
+export function ownClient(
+  { socket, credentialsProvider }: NodeRedisOptions,
+  endpoint: Endpoint,
+  create: (overrides: object) => NodeRedisClient,
+): NodeRedisClient {
+  const subscription = isStreaming(credentialsProvider) ? new CredentialsSubscription(credentialsProvider) : undefined;
+  const client = create({
     url: undefined,
     socket: { ...socket, ...endpoint, reconnectStrategy: false, socketTimeout: undefined },
     disableOfflineQueue: true,
@@ -100,7 +110,10 @@ export function ownOverrides(socket: NodeRedisOptions['socket'], endpoint: Endpo
     clientSideCache: undefined,
     emitInvalidate: false,
     readonly: false,
-  };
+    ...(subscription && { credentialsProvider: subscription.forClient }),
+  });
+  if (subscription !== undefined) credentials.set(client, subscription);
+  return client;
 }
 
 /** Clients that have no socket yet, and whether they are to be destroyed when they have one. */
@@ -138,10 +151,11 @@ export async function connectWithin(
 }
 
 /**
- * Ends a client permanently. If the client has no socket yet, `destroy()` alone is not enough: node-redis would still
+ * Ends a client permanently, also one whose connection broke. If the client has no socket yet, `destroy()` alone is not enough: node-redis would still
  * open one.
  */
 export function destroy(client: NodeRedisClient): void {
+  credentials.get(client)?.end();
   if (withoutSocket.has(client)) {
     withoutSocket.set(client, true);
     return;

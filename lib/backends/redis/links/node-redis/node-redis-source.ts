@@ -11,7 +11,7 @@ import {
   type NodeAddressMap,
   type NodeRedisClient,
   type NodeRedisOptions,
-  ownOverrides,
+  ownClient,
 } from './node-redis-client.js';
 import { type SentinelOptions, sentinelSource } from './sentinel-source.js';
 import { type SingleSource, SingleTopology } from './single-topology.js';
@@ -134,7 +134,7 @@ function singleSource(client: NodeRedisClient): SingleSource {
     description: `redis ${address}/${database}`,
     address,
     database,
-    createClient: (endpoint) => client.duplicate(ownOverrides(socket, endpoint)),
+    createClient: (endpoint) => ownClient(options, endpoint, (own) => client.duplicate(own)),
     locate: () => Promise.resolve({}),
   };
 }
@@ -148,7 +148,7 @@ function clusterSource({ _options }: NodeRedisCluster): ClusterSource {
     throw new ConnectionError('The node-redis cluster of the connection has no rootNodes: give at least one');
   const { createClient } = requireNodeRedis();
   const clientOf = (options: NodeRedisOptions) => (endpoint: Endpoint) =>
-    createClient({ ...options, ...ownOverrides(options.socket, endpoint) });
+    ownClient(options, endpoint, (own) => createClient({ ...options, ...own }));
   const roots = rootNodes.map((node) => {
     const options = { ...defaults, ...parsed(node), database };
     const socket = { ...defaults.socket, ...parsed(node).socket };

@@ -88,7 +88,6 @@ export class NodeRedisSubscriber implements SubscriberConnection {
   /** Its server was replaced by the one at this address. */
   leaveUnlessAt(endpoint: Endpoint): void {
     if (this.client === undefined || (this.endpoint && isSame(this.endpoint, endpoint))) return;
-    destroy(this.client);
     this.ended();
   }
 
@@ -130,6 +129,7 @@ export class NodeRedisSubscriber implements SubscriberConnection {
   }
 
   private ended(): void {
+    if (this.client !== undefined) destroy(this.client);
     this.onClose?.();
     this.events?.ended();
   }

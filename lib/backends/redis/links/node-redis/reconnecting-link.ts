@@ -114,7 +114,6 @@ export class NodeRedisLink implements Link {
       destroy: (reason) => {
         if (connection.gone) return;
         this.broke(connection, reason);
-        destroy(client);
       },
     };
     this.connection = connection;
@@ -151,7 +150,10 @@ export class NodeRedisLink implements Link {
 
   private broke(connection: Connection | undefined, error: unknown): void {
     if (connection?.gone || this.connection !== connection) return;
-    if (connection !== undefined) connection.gone = true;
+    if (connection !== undefined) {
+      connection.gone = true;
+      destroy(connection.client);
+    }
     this.connection = undefined;
     if (this.closed) return;
     this.lastError = withoutSecrets(error);

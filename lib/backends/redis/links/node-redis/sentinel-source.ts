@@ -11,7 +11,7 @@ import {
   type NodeAddressMap,
   type NodeRedisClient,
   type NodeRedisOptions,
-  ownOverrides,
+  ownClient,
   translated,
 } from './node-redis-client.js';
 import type { Move, SingleSource } from './single-topology.js';
@@ -49,7 +49,7 @@ export function sentinelSource(
     address: name,
     database,
     createClient: (endpoint) =>
-      createClient({ ...nodeClientOptions, ...ownOverrides(nodeClientOptions.socket, endpoint) }),
+      ownClient(nodeClientOptions, endpoint, (own) => createClient({ ...nodeClientOptions, ...own })),
     locate: async () => translated(await sentinels.master(), nodeAddressMap),
     watch: (moved) =>
       sentinels.watch(({ from, to }) =>
@@ -137,8 +137,9 @@ class Sentinels {
 
   private connectionTo(node: Endpoint): NodeRedisClient {
     const { sentinelClientOptions = {} } = this.options;
-    const settings = { ...sentinelClientOptions, ...ownOverrides(sentinelClientOptions.socket, node), database: 0 };
-    const client = this.createClient(settings);
+    const client = ownClient(sentinelClientOptions, node, (own) =>
+      this.createClient({ ...sentinelClientOptions, ...own, database: 0 }),
+    );
     client.on('error', () => {}); // other Sentinels remain, and a link reports it when none answers
     return client;
   }
@@ -168,7 +169,10 @@ class SentinelWatch {
   private open(): void {
     const client = this.connection();
     this.client = client;
-    client.on('end', () => this.openLater(client));
+    client.on('end', () => {
+      destroy(client);
+      this.openLater(client);
+    });
     connectWithin(client, this.context)
       .then(() => (this.closed ? destroy(client) : client.subscribe(['+switch-master'], this.heard)))
       .then(() => {
