@@ -178,7 +178,9 @@ export class FaultRun {
     const note = (message: string) => void this.log.push(message);
     // With minReplicas, releases have to be confirmed.
     const { release } = options.minReplicas === undefined ? this.options : { release: undefined };
-    const locks = createLockService({ ...this.options, release, logger: { warn: note, error: note }, ...options });
+    // Its callers wait for as long as it takes, on purpose.
+    const patient = { waitTime: Number.POSITIVE_INFINITY, logger: { warn: note, error: note } };
+    const locks = createLockService({ ...patient, ...this.options, release, ...options });
     this.services.push(locks);
     return locks;
   }
