@@ -1,5 +1,5 @@
 import type { BackendError } from '../../backends/lock-backend.js';
-import type { Runtime } from '../../backends/runtime.js';
+import type { Runtime, Timer } from '../../backends/runtime.js';
 import type { LockLogger } from '../events/lock-logger.js';
 
 /** How long locks are counted before the first line about them, in milliseconds. */
@@ -15,6 +15,8 @@ interface Unreleased {
   reason: string;
   /** When the last line was written, on the monotonic clock. */
   writtenAt: number;
+  /** Writes the next line. */
+  timer: Timer | undefined;
 }
 
 /**
@@ -31,20 +33,31 @@ export class UnreleasedLocks {
   ) {}
 
   add(name: string, { kind, message }: BackendError): void {
-    const cause = this.causes.get(kind) ?? { count: 0, name, reason: message, writtenAt: Number.NEGATIVE_INFINITY };
-    this.causes.set(kind, cause);
+    const cause = this.causeOf(kind);
     if (cause.count++ > 0) return;
     cause.name = name;
     cause.reason = message;
     const pause = Math.max(COUNTED_FOR, cause.writtenAt + QUIET_TIME - this.runtime.monotonic());
     if (this.closed) this.runtime.nextTurn(() => this.write(cause));
-    else this.runtime.timer(pause, () => this.write(cause));
+    else cause.timer = this.runtime.timer(pause, () => this.write(cause));
   }
 
   /** Writes what has been counted. The process may be about to end. */
   close(): void {
     this.closed = true;
-    for (const cause of this.causes.values()) this.write(cause);
+    for (const cause of this.causes.values()) {
+      cause.timer?.cancel();
+      this.write(cause);
+    }
+  }
+
+  private causeOf(kind: BackendError['kind']): Unreleased {
+    let cause = this.causes.get(kind);
+    if (cause === undefined) {
+      cause = { count: 0, name: '', reason: '', writtenAt: Number.NEGATIVE_INFINITY, timer: undefined };
+      this.causes.set(kind, cause);
+    }
+    return cause;
   }
 
   private write(cause: Unreleased): void {

@@ -24,6 +24,11 @@ import type { SimulationTrace } from './simulation-trace.js';
 const LIVENESS_BOUND = 60_000;
 /** No lease, no waiter in a queue and no late command lasts longer than this after the faults, in milliseconds. */
 const AFTERMATH = 3_000;
+/**
+ * An idle process has no timer after this time, in milliseconds. The longest is the pause between two lines about locks
+ * that could not be released.
+ */
+const IDLE_WITHIN = 11_000;
 
 const SHORT_LEASES = [300, 1_000] as const;
 const LONG_LEASES = [60_000, 120_000] as const;
@@ -251,7 +256,7 @@ export class Simulation {
     await this.pass(() => false, this.time.now + 200);
     if (this.caretaker !== undefined) this.countPermits();
     this.history.add('server', this.time.now, { kind: 'left', counts: leftOn(this.server, this.isDeserted) });
-    await this.pass(() => false, this.time.now + 5_000);
+    await this.pass(() => false, this.time.now + IDLE_WITHIN);
     for (const member of this.alive) member.recorder.left(member.leftovers);
     for (const member of this.alive) void member.close();
     await this.pass(() => false, this.time.now + 5_000);

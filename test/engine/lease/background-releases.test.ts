@@ -172,4 +172,20 @@ describe('a release in the background', () => {
     await runtime.advance(10);
     expect(logger.warnings).toEqual([expect.stringMatching(/^The lock 'order' could not be released in time \(/)]);
   });
+
+  it('is reported at the end of its process when the next line is not due yet, and no timer is left', async () => {
+    const process = await world.process();
+    const { locks, backend, runtime, logger } = process;
+    let isCut = true;
+    backend.disturb((send) => (isCut ? Promise.reject(cut) : send()), 'release');
+    await runtime.until(release(locks, ['order']));
+    await runtime.advance(2_000);
+    await runtime.until(release(locks, ['stock']));
+    isCut = false;
+    await runtime.advance(2_000);
+    expect(logger.warnings).toHaveLength(1);
+    await runtime.until(locks.close());
+    expect(logger.warnings).toEqual([expect.anything(), expect.stringMatching(/^The lock 'stock' could not be /)]);
+    expect(leftovers(process)).toEqual(NOTHING);
+  });
 });
