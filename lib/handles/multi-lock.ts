@@ -1,14 +1,13 @@
-import type { BackendError } from '../backends/lock-backend.js';
-import { LockBusyError, LockConfigurationError, LockUnavailableError } from '../engine/errors.js';
+import { LockConfigurationError } from '../engine/errors.js';
 import type { LockLease } from '../engine/lease/lock-lease.js';
-import { acquireAllOrNone, type BusyLock, type WantedGroup } from '../engine/several/all-or-none.js';
-import type { Wanted } from '../engine/several/hold-and-wait.js';
+import { acquireAllOrNone } from '../engine/several/all-or-none.js';
 import type { LocksOfOneService } from '../engine/several/locks-of-one-service.js';
-import { type Duration, type Milliseconds, toLeaseTime } from '../engine/terms/duration.js';
-import type { Caller } from '../engine/waiting/waiter.js';
-import { CombinedLease, isAged, lockLeasesOf, type MemberLease } from './combined-lease.js';
+import type { WaitTerms } from '../engine/waiting/waiter.js';
+import { CombinedLease, type MemberLease } from './combined-lease.js';
 import { CombinedLock } from './combined-lock.js';
 import { acquireThrough, type LeaseRequest, type LockHandle } from './lock-handle.js';
+import { Majority } from './majority.js';
+import type { RedLock } from './red-lock.js';
 
 /**
  * Redisson's RMultiLock: several locks, of which either all are acquired or none. They may be of any type and of any
@@ -54,10 +53,9 @@ export class MultiLock extends CombinedLock {
     if (groups.length === 1) return acquireGroup(groups[0], request);
     const terms = this.waitTermsOf(request);
     const { leaseTime, tentative } = request;
-    const what = `lock() of '${name}'`;
-    const fixed = leaseTime === undefined ? undefined : toLeaseTime(leaseTime, `${what}: leaseTime`);
+    const fixed = this.fixedLeaseOf(request);
     const memberRequest = { leaseTime, tentative, outageTimeout: terms.outageTimeout, signal: terms.signal };
-    const wanted = groups.map((group) => toWantedGroup(group, memberRequest));
+    const wanted = groups.map((group) => toWantedGroup(group, memberRequest, terms));
     const { runtime } = engines[0].settings;
     const acquire = () => acquireAllOrNone(wanted, name, terms, fixed, runtime);
     const leases = await tracedByAll(wanted, acquire);
@@ -68,17 +66,21 @@ export class MultiLock extends CombinedLock {
 /** @throws LockConfigurationError when two members are the same lock in ways that exclude each other */
 function refuseContradictions(members: readonly LockHandle[]): void {
   const known = new Set<string>();
-  for (const member of members) {
-    for (const { settings } of member.engines) {
-      const id = `${settings.clientId} ${member.name}`;
-      if (known.has(id)) {
-        throw new LockConfigurationError(
-          `getMultiLock(): the lock '${member.name}' is given in two ways that exclude each other: it would wait for itself`,
-        );
-      }
-      known.add(id);
+  for (const { engines, name } of members.flatMap(indispensable)) {
+    const id = `${engines[0].settings.clientId} ${name}`;
+    if (known.has(id)) {
+      throw new LockConfigurationError(
+        `getMultiLock(): the lock '${name}' is given in two ways that exclude each other: it would wait for itself`,
+      );
     }
+    known.add(id);
   }
+}
+
+/** The single locks without which a lock cannot be held. A red lock of three or more can do without each of them. */
+function indispensable(lock: LockHandle): readonly LockHandle[] {
+  if (!(lock instanceof CombinedLock)) return [lock];
+  return lock.needed === lock.members.length ? lock.members.flatMap(indispensable) : [];
 }
 
 /** Groups locks by service and type. */
@@ -99,9 +101,13 @@ function acquireGroup(group: readonly LockHandle[], request: LeaseRequest): Prom
   return acquireThrough(engine, namesOf(group), type, request);
 }
 
-function toWantedGroup(group: readonly LockHandle[], request: LeaseRequest): LocksOfOneService | OtherKind {
+function toWantedGroup(
+  group: readonly LockHandle[],
+  request: LeaseRequest,
+  terms: WaitTerms,
+): LocksOfOneService | Majority {
   const [{ commandGroup }] = group;
-  if (commandGroup === undefined) return new OtherKind(group[0], request);
+  if (commandGroup === undefined) return new Majority(group[0] as RedLock, request, terms);
   const { engine, type } = commandGroup;
   const { tentative, ...options } = request;
   return engine.several(namesOf(group), { ...options, type }, tentative ?? false, 'lock()');
@@ -115,12 +121,12 @@ function namesOf(group: readonly LockHandle[]): readonly string[] {
  * Runs an acquisition inside the traces of all its services. Each service publishes how its own locks were acquired.
  */
 function tracedByAll(
-  groups: readonly (LocksOfOneService | OtherKind)[],
+  groups: readonly (LocksOfOneService | Majority)[],
   acquire: () => Promise<readonly MemberLease[]>,
 ): Promise<readonly MemberLease[]> {
   let traced = acquire;
   for (const [i, group] of groups.entries()) {
-    if (group instanceof OtherKind) continue;
+    if (group instanceof Majority) continue;
     const inner = traced;
     traced = async () => {
       let leases: readonly MemberLease[] = [];
@@ -132,100 +138,4 @@ function tracedByAll(
     };
   }
   return traced();
-}
-
-/** A member that cannot be acquired together with others: a red lock. */
-class OtherKind implements WantedGroup<MemberLease>, Wanted {
-  readonly all: readonly Wanted[] = [this];
-  private lease: MemberLease | undefined;
-  /** Ends the acquisition that is under way. */
-  private stop = new AbortController();
-
-  constructor(
-    private readonly handle: LockHandle,
-    private readonly request: LeaseRequest,
-  ) {}
-
-  get name(): string {
-    return this.handle.name;
-  }
-
-  get sortKey(): string {
-    return this.handle.sortKey;
-  }
-
-  get taken(): boolean {
-    return this.lease !== undefined;
-  }
-
-  get stale(): boolean {
-    return !this.lease?.held;
-  }
-
-  get aged(): boolean {
-    const { lease, request } = this;
-    return lease !== undefined && request.leaseTime !== undefined && lockLeasesOf(lease).some(isAged);
-  }
-
-  async takeMissing(): Promise<BusyLock | undefined> {
-    if (this.taken) return undefined;
-    try {
-      await this.acquire(0);
-      return undefined;
-    } catch (error) {
-      if (error instanceof LockBusyError) return { wanted: this, remaining: error.remainingTime, holder: error.holder };
-      throw error instanceof LockUnavailableError ? ((error.cause as BackendError | undefined) ?? error) : error;
-    }
-  }
-
-  wait(waitTime: Milliseconds, _caller: Caller<never>, _departed: () => Error): Promise<void> {
-    return this.acquire(waitTime);
-  }
-
-  stopWaiting(): void {
-    this.stop.abort();
-  }
-
-  async restartLease(): Promise<void> {
-    const { lease, request } = this;
-    const aged = lease === undefined ? [] : lockLeasesOf(lease).filter(isAged);
-    // If too few members of a red lock are held after this, the lock is stale.
-    await Promise.allSettled(aged.map((one) => one.extend(request.leaseTime as Duration)));
-  }
-
-  async giveBack(): Promise<void> {
-    const { lease } = this;
-    this.lease = undefined;
-    await lease?.release().catch(() => {}); // a lost lease is not an error here
-  }
-
-  describe(holder: string | undefined): { readonly who: string } {
-    return { who: holder ?? 'another owner' };
-  }
-
-  arrived(): undefined {
-    return undefined;
-  }
-
-  left(): void {}
-
-  outage(): undefined {
-    return undefined;
-  }
-
-  explained(failure: BackendError): BackendError {
-    return failure;
-  }
-
-  failedOnce(): void {}
-
-  createLease(): MemberLease {
-    return this.lease as MemberLease;
-  }
-
-  private async acquire(waitTime: number): Promise<void> {
-    const { signal } = this.request;
-    const ended = signal === undefined ? this.stop.signal : AbortSignal.any([signal, this.stop.signal]);
-    this.lease = await this.handle.acquireLease({ ...this.request, waitTime, signal: ended });
-  }
 }

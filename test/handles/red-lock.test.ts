@@ -227,6 +227,20 @@ describe.each(STORES)('the red lock over three services, on %s', (store) => {
     await until(async () => (await lockedOn(two, 'a')) + (await lockedOn(two, 'b')) === 0);
   });
 
+  it('can be a member of a multi-lock when its own members are locks of one service', async () => {
+    const [{ locks }, { locks: other }] = await open();
+    const [a, b, c] = ['a', 'b', 'c'].map((name) => locks.getLock(name));
+    await locked(locks.getMultiLock(locks.getRedLock(a, b, c), locks.getLock('d')), async () => {
+      const held = await Promise.all(['a', 'b', 'c'].map((name) => locks.isLocked(name)));
+      expect(held.filter((is) => is).length).toBeGreaterThanOrEqual(2);
+    });
+    await locked(locks.getMultiLock(locks.getRedLock(a, b, c), a), () => {}); // it can do without `a`
+    expect(() => locks.getMultiLock(locks.getRedLock(a, b), a)).toThrow(LockConfigurationError);
+    expect(() => locks.getMultiLock(locks.getRedLock(a, other.getLock('b')), locks.getFairLock('a'))).toThrow(
+      LockConfigurationError,
+    );
+  });
+
   it('says of a busy lock how many members could not be acquired', async () => {
     const [one, two] = [await open(), await open()];
     await occupy(two[0].locks);

@@ -37,6 +37,8 @@ export interface WantedGroup<L> {
   outage(caller: Caller<never>): BackendError | undefined;
   /** Adds details to a failure of {@link takeMissing}. */
   explained(failure: BackendError): BackendError;
+  /** The error for a caller that wants nothing but this group, if it knows more than the name of a busy lock. */
+  busyError?(): LockBusyError | undefined;
   /** Called after a first failure, when the caller continues to wait. */
   failedOnce(error: () => Error): void;
   /** Called when all locks are held. */
@@ -163,6 +165,8 @@ class AllOrNone<L> {
     const cause = failed === undefined ? outageOf(groups, caller) : failed.group.explained(failed.failure);
     if (cause !== undefined)
       return new LockUnavailableError(`The locks ${name} could not be acquired: ${cause.message}`, name, { cause });
+    const own = groups.length === 1 ? groups[0].busyError?.() : undefined;
+    if (own !== undefined) return own;
     if (busy === undefined)
       return new LockBusyError(`Not all of the locks ${name} were free${within}; none was taken`, name, -1, undefined);
     const { wanted, remaining, holder } = busy;

@@ -35,6 +35,7 @@ describe('while the backend does not answer', () => {
       handle: locks.getLock('h').lock(),
       fenced: locks.getFencedLock('i').lock(),
       multi: locks.getMultiLock(locks.getLock('j'), locks.getFairLock('k')).lock(),
+      red: locks.getRedLock(locks.getLock('o'), locks.getLock('p')).lock(),
       semaphore: locks.getSemaphore('l').acquire(),
       permit: locks.getPermitExpirableSemaphore('m').acquire(),
       latch: locks.getCountDownLatch('n').await(),
@@ -45,6 +46,22 @@ describe('while the backend does not answer', () => {
       expect([call, Math.floor(Number(time) / 1_000)]).toEqual([call, 10]);
     await runtime.advance(40_000); // background releases end with the leases
     expect(leftovers(process)).toEqual(NOTHING);
+  });
+
+  it('refuses a caller of a multi-lock whose red lock has lost its majority', async () => {
+    const [one, two, healthy] = [await world.process(), await world.process(), await world.process()];
+    goAway(one);
+    goAway(two);
+    const red = one.locks.getRedLock(one.locks.getLock('a'), two.locks.getLock('b'));
+    const call = refusedAt(one, healthy.locks.getMultiLock(red, healthy.locks.getLock('c')).lock());
+    let time = 0;
+    call.then((refused) => {
+      time = refused;
+    });
+    await world.runtime.advance(13_000);
+    expect(Math.floor(time / 1_000)).toBe(10);
+    await world.runtime.advance(40_000);
+    for (const each of [one, two, healthy]) expect(leftovers(each)).toEqual(NOTHING);
   });
 
   it('refuses callers that pause between attempts too, because it sends a PING', async () => {
