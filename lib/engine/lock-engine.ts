@@ -15,15 +15,14 @@ import { announceAcquired, startTime } from './lease/lease-events.js';
 import type { LockLease } from './lease/lock-lease.js';
 import { LockInspector } from './lock-inspector.js';
 import { LockTable } from './lock-table.js';
-import { Synchronizers } from './permits/semaphores-and-latches.js';
+import { Synchronizers } from './permits/synchronizers.js';
+import { holdWhile } from './scope/hold-while.js';
 import { lockScopes } from './scope/lock-scope.js';
 import { findReentry, reenter } from './scope/reentry.js';
-import { holdWhile } from './scope/run-while-held.js';
-import { DEFAULT_COMMAND_TIMEOUT, type EngineSettings, Services } from './services.js';
+import { type EngineSettings, Services } from './services.js';
 import { acquireSeveral, LocksOfOneService } from './several/locks-of-one-service.js';
 import { Shutdown } from './shutdown.js';
 import { assertDetachable, assertFlights, assertMayNotConfirm, assertSupported } from './terms/assert-supported.js';
-import type { Milliseconds } from './terms/duration.js';
 import { type LockNames, quoted, toLockName, toLockNames, toWanted } from './terms/lock-name.js';
 import {
   type AcquisitionTerms,
@@ -38,9 +37,6 @@ import { isTraced, traceAcquisition } from './trace/trace-acquisition.js';
 import { nullWhenBusy } from './waiting/null-when-busy.js';
 import { shutdownError } from './waiting/wait-errors.js';
 import { abortedError, Waiter } from './waiting/waiter.js';
-
-/** How long a caller waits during an outage by default, in milliseconds. */
-const OUTAGE_TIMEOUT = 10_000 as Milliseconds;
 
 /**
  * Acquires, keeps and releases locks for one service on any backend. Each lock has a local queue whose head asks the
@@ -58,9 +54,8 @@ export class LockEngine {
   private readonly leaseDefaults: AcquisitionTerms;
 
   constructor(readonly settings: EngineSettings) {
-    const { waitTime, outageTimeout = OUTAGE_TIMEOUT, keyPrefix } = settings;
-    const { onLost = 'throw', release = 'confirmed', reentry = true } = settings;
-    const { watchdogTimeout, shutdownTimeout, commandTimeout = DEFAULT_COMMAND_TIMEOUT } = settings;
+    const { waitTime, outageTimeout, keyPrefix, onLost = 'throw', release, reentry } = settings;
+    const { watchdogTimeout, shutdownTimeout, commandTimeout } = settings;
     const services = new Services(settings);
     this.services = services;
     this.table = new LockTable(services);

@@ -25,9 +25,6 @@ import { OutageLimit } from './waiting/outage-limit.js';
 import { PingWhileWaiting } from './waiting/ping-while-waiting.js';
 import { Watchdog } from './watchdog.js';
 
-/** The default commandTimeout, in milliseconds. */
-export const DEFAULT_COMMAND_TIMEOUT = 2_000;
-
 /** The settings of an engine. Every value has been checked. */
 export interface EngineSettings {
   readonly backend: LockBackend;
@@ -46,19 +43,17 @@ export interface EngineSettings {
    */
   readonly waiterTimeout: Milliseconds;
   readonly waitTime: Milliseconds;
-  /** Whether to warn, once, when a caller waits without a limit. Default false. */
-  readonly advisesWaitTime?: boolean;
-  /** How long callers wait during an outage. Default 10 s. */
-  readonly outageTimeout?: Milliseconds;
+  /** Whether to warn, once, when a caller waits without a limit. */
+  readonly advisesWaitTime: boolean;
+  /** How long callers wait during an outage. */
+  readonly outageTimeout: Milliseconds;
   readonly shutdownTimeout: Milliseconds;
-  /** The backend answers or rejects within this time. Default 2 s. */
-  readonly commandTimeout?: Milliseconds;
+  /** The backend answers or rejects within this time. */
+  readonly commandTimeout: Milliseconds;
   /** If it is undefined, `'throw'` applies. */
   readonly onLost?: 'throw' | 'warn' | undefined;
-  /** Default `'confirmed'`. */
-  readonly release?: ReleaseMode | undefined;
-  /** Default true. */
-  readonly reentry?: boolean | undefined;
+  readonly release: ReleaseMode;
+  readonly reentry: boolean;
 }
 
 /**
@@ -101,15 +96,14 @@ export class Services {
   private ownerCount = 0;
 
   constructor(private readonly settings: EngineSettings) {
-    const { backend, runtime, logger, clientId, watchdogTimeout, waiterTimeout } = settings;
-    const { commandTimeout = DEFAULT_COMMAND_TIMEOUT } = settings;
+    const { backend, runtime, logger, clientId, watchdogTimeout, waiterTimeout, commandTimeout } = settings;
     const { work } = this;
     this.backend = backend;
     this.runtime = runtime;
     this.clientId = clientId;
     this.commandTimeout = commandTimeout;
     this.waiterTimeout = waiterTimeout;
-    this.advisesWaitTime = settings.advisesWaitTime ?? false;
+    this.advisesWaitTime = settings.advisesWaitTime;
     this.clock = new LeaseClock(runtime);
     this.events = new EventHub(runtime, new RateLimitedLogger(logger, runtime), pointChannels);
     const unreleased = new UnreleasedLocks(runtime, this.events.logger);

@@ -1,6 +1,6 @@
 import type { Timer } from '../backends/runtime.js';
 import { LockAbortedError } from './errors.js';
-import type { Synchronizers } from './permits/semaphores-and-latches.js';
+import type { Synchronizers } from './permits/synchronizers.js';
 import { leasesAround } from './scope/lock-scope.js';
 import type { Services } from './services.js';
 import { shutdownError } from './waiting/wait-errors.js';

@@ -67,8 +67,8 @@ export function createLockServiceWith(runtime: Runtime, options: RedisLockOption
     keyPrefix,
     allowSuspiciousNames: options.allowSuspiciousNames,
     onLost: options.onLost,
-    release: options.release,
-    reentry: options.reentry,
+    release: options.release ?? 'confirmed',
+    reentry: options.reentry ?? true,
     // In memory, locks are for tests and demos, which would log this each time.
     advisesWaitTime: options.waitTime === undefined && options.backend !== 'memory',
   });

@@ -6,9 +6,10 @@ import type { LockLogger } from '../../lib/engine/events/lock-logger.js';
 import { LockEngine } from '../../lib/engine/lock-engine.js';
 import { nodeRuntime } from '../../lib/engine/node-runtime.js';
 import type { EngineSettings } from '../../lib/engine/services.js';
-import { FOREVER, type Milliseconds } from '../../lib/engine/terms/duration.js';
+import type { Milliseconds } from '../../lib/engine/terms/duration.js';
 import { LockService } from '../../lib/service/lock-service.js';
 import type { Connection } from '../../lib/service/redis-lock-options.js';
+import { ENGINE_DEFAULTS } from './engine-defaults.js';
 import { CountingRuntime } from './runtime/counting-runtime.js';
 import { VirtualRuntime } from './runtime/virtual-runtime.js';
 import { type RedisServer, startRedis } from './servers/redis-server.js';
@@ -96,6 +97,7 @@ export class LockWorld {
     const backend = new WatchedBackend(inner, runtime);
     const locks = new LockService(
       new LockEngine({
+        ...ENGINE_DEFAULTS,
         backend,
         runtime,
         logger,
@@ -103,9 +105,8 @@ export class LockWorld {
         keyPrefix: this.keyPrefix,
         watchdogTimeout: ms(NEVER),
         waiterTimeout: ms(NEVER),
-        waitTime: FOREVER,
         shutdownTimeout: ms(100),
-        commandTimeout: commandTimeout as Milliseconds | undefined,
+        commandTimeout: ms(commandTimeout ?? ENGINE_DEFAULTS.commandTimeout),
         ...own,
       }),
     );

@@ -3,8 +3,8 @@ import { LockError, LockLostError, LockUnavailableError } from '../../../lib/eng
 import type { Lease } from '../../../lib/engine/lease/lease.js';
 import { LockEngine } from '../../../lib/engine/lock-engine.js';
 import { nodeRuntime } from '../../../lib/engine/node-runtime.js';
-import { FOREVER } from '../../../lib/engine/terms/duration.js';
 import { LockService } from '../../../lib/service/lock-service.js';
+import { ENGINE_DEFAULTS } from '../../support/engine-defaults.js';
 import { ms, RecordingLogger } from '../../support/lock-world.js';
 import { errorOf, Section } from '../../support/section.js';
 import type { RedisServer } from '../../support/servers/redis-server.js';
@@ -46,14 +46,13 @@ describe.each([3, 5])('Redlock over %i servers', (count) => {
     const { backend, id: clientId } = connectQuorum(servers, timeouts);
     const service = new LockService(
       new LockEngine({
+        ...ENGINE_DEFAULTS,
         backend,
         clientId,
         runtime: nodeRuntime,
         logger: new RecordingLogger(),
-        keyPrefix: 'lock:',
         watchdogTimeout: ms(watchdogTimeout),
         waiterTimeout: ms(5_000),
-        waitTime: FOREVER,
         shutdownTimeout: ms(100),
         onLost: 'throw',
       }),

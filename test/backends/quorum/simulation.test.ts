@@ -4,8 +4,8 @@ import { QuorumBackend } from '../../../lib/backends/quorum/quorum-backend.js';
 import type { QuorumMember } from '../../../lib/backends/quorum/quorum-member.js';
 import type { Lease } from '../../../lib/engine/lease/lease.js';
 import { LockEngine } from '../../../lib/engine/lock-engine.js';
-import { FOREVER } from '../../../lib/engine/terms/duration.js';
 import { LockService } from '../../../lib/service/lock-service.js';
+import { ENGINE_DEFAULTS } from '../../support/engine-defaults.js';
 import { ms, RecordingLogger } from '../../support/lock-world.js';
 import { VirtualRuntime } from '../../support/runtime/virtual-runtime.js';
 import { type NetworkConditions, UnreliableNode } from './unreliable-node.js';
@@ -136,14 +136,13 @@ class Simulation {
     const nodes = links.map(({ backend }) => backend as QuorumMember);
     return new LockService(
       new LockEngine({
+        ...ENGINE_DEFAULTS,
         backend: new QuorumBackend({ nodes, runtime, nodeTimeout: 200 }),
         runtime,
         logger: new RecordingLogger(),
         clientId: runtime.uuid(),
-        keyPrefix: 'lock:',
         watchdogTimeout: ms(3_000),
         waiterTimeout: ms(5_000),
-        waitTime: FOREVER,
         shutdownTimeout: ms(100),
         onLost: 'throw',
       }),

@@ -1,7 +1,8 @@
 import { LockEngine } from '../../../lib/engine/lock-engine.js';
-import { FOREVER, type Milliseconds } from '../../../lib/engine/terms/duration.js';
+import type { Milliseconds } from '../../../lib/engine/terms/duration.js';
 import type { ReleaseMode } from '../../../lib/engine/terms/lock-options.js';
 import { LockService } from '../../../lib/service/lock-service.js';
+import { ENGINE_DEFAULTS } from '../../support/engine-defaults.js';
 import type { History } from '../history.js';
 import { HistoryRecorder } from '../history-recorder.js';
 import { PermitRecorder } from '../permit-recorder.js';
@@ -36,6 +37,7 @@ export class Member {
   ) {
     const ms = (value: number) => value as Milliseconds;
     const engine = new LockEngine({
+      ...ENGINE_DEFAULTS,
       backend: link,
       runtime: process,
       logger: { warn: () => {}, error: () => {} },
@@ -43,10 +45,9 @@ export class Member {
       keyPrefix: '',
       watchdogTimeout: ms(settings.watchdogTimeout),
       waiterTimeout: ms(settings.waiterTimeout),
-      waitTime: FOREVER,
       outageTimeout: ms(OUTAGE_TIMEOUT),
       shutdownTimeout: ms(SHUTDOWN_TIMEOUT),
-      release: settings.release,
+      release: settings.release ?? 'confirmed',
     });
     this.locks = new LockService(engine);
     this.recorder = new HistoryRecorder(history, process.name, this.locks, () => time.now, process.tick);

@@ -1,7 +1,7 @@
 import { MemoryBackend } from '../../../lib/backends/memory/memory-backend.js';
 import { MemoryStore } from '../../../lib/backends/memory/memory-store.js';
 import { LockEngine } from '../../../lib/engine/lock-engine.js';
-import { FOREVER } from '../../../lib/engine/terms/duration.js';
+import { ENGINE_DEFAULTS } from '../../support/engine-defaults.js';
 import { ms, RecordingLogger } from '../../support/lock-world.js';
 import { VirtualRuntime } from '../../support/runtime/virtual-runtime.js';
 
@@ -22,14 +22,13 @@ class ReadClock extends VirtualRuntime {
 it('an acquisition reads the clock for those who listen, and only for them', async () => {
   const runtime = new ReadClock();
   const engine = new LockEngine({
+    ...ENGINE_DEFAULTS,
     backend: new MemoryBackend({ runtime, store: new MemoryStore() }),
     runtime,
     logger: new RecordingLogger(),
     clientId: 'client',
-    keyPrefix: 'lock:',
     watchdogTimeout: ms(30_000),
     waiterTimeout: ms(30_000),
-    waitTime: FOREVER,
     shutdownTimeout: ms(0),
   });
   const reads = async () => {

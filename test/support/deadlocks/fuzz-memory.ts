@@ -1,8 +1,8 @@
 import { MemoryBackend } from '../../../lib/backends/memory/memory-backend.js';
 import { MemoryStore } from '../../../lib/backends/memory/memory-store.js';
 import { LockEngine } from '../../../lib/engine/lock-engine.js';
-import { FOREVER } from '../../../lib/engine/terms/duration.js';
 import { LockService } from '../../../lib/service/lock-service.js';
+import { ENGINE_DEFAULTS } from '../engine-defaults.js';
 import { ms } from '../lock-world.js';
 import { VirtualRuntime } from '../runtime/virtual-runtime.js';
 import { SeededRandom } from '../seeded-random.js';
@@ -44,14 +44,13 @@ export async function fuzzMemory(seed: number, flows: number, plans: number): Pr
 function serviceOn(store: MemoryStore, runtime: VirtualRuntime): LockService {
   return new LockService(
     new LockEngine({
+      ...ENGINE_DEFAULTS,
       backend: new MemoryBackend({ runtime, store }),
       runtime,
       logger: { warn: () => {}, error: () => {} },
       clientId: runtime.uuid(),
-      keyPrefix: 'lock:',
       watchdogTimeout: ms(30_000),
       waiterTimeout: ms(5_000),
-      waitTime: FOREVER,
       shutdownTimeout: ms(100),
       onLost: 'throw',
     }),
