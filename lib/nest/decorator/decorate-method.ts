@@ -23,8 +23,7 @@ export function decorateMethod(
   replace: (target: object, propertyKey: string | symbol, original: Method, where: string) => Replacement,
 ) {
   return (target: object, propertyKey: string | symbol, descriptor: TypedPropertyDescriptor<Anything>): void => {
-    const where = labelOf(target, propertyKey);
-    const original = methodOf(target, descriptor, where, decorator);
+    const { where, method: original } = decoratedMethod(decorator, target, propertyKey, descriptor);
     const { wrapper, serviceName } = replace(target, propertyKey, original, where);
     declareLockService(target, serviceName);
     keepClassName(target.constructor);
@@ -32,21 +31,26 @@ export function decorateMethod(
   };
 }
 
-function labelOf(target: object, propertyKey: string | symbol): string {
-  const type = typeof target === 'function' ? target : target.constructor;
-  const name = typeof propertyKey === 'symbol' ? `[${propertyKey.description ?? 'symbol'}]` : String(propertyKey);
-  return `${type.name || '(anonymous class)'}.${name}`;
-}
-
-function methodOf(
-  target: object,
-  descriptor: PropertyDescriptor | undefined,
-  where: string,
+/**
+ * The method that a decorator was used on, and how errors name it: `OrdersService.ship`.
+ *
+ * @throws LockConfigurationError if it is no method of instances, or if the compiler uses standard decorators
+ */
+export function decoratedMethod(
   decorator: string,
-): Method {
-  if (descriptor === undefined && typeof target === 'function') {
-    throw new LockConfigurationError(`${decorator} needs "experimentalDecorators" in tsconfig.json, as NestJS does`);
+  target: object,
+  propertyKey: string | symbol,
+  descriptor: PropertyDescriptor | undefined,
+): { readonly where: string; readonly method: Method } {
+  // Standard decorators get the value, which a field does not have, and a context.
+  if (typeof propertyKey === 'object') {
+    const { name } = propertyKey as { name: string | symbol };
+    throw new LockConfigurationError(
+      `${nameOf(name)}: ${decorator} needs "experimentalDecorators" in tsconfig.json, as NestJS does`,
+    );
   }
+  const type = typeof target === 'function' ? target : target.constructor;
+  const where = `${type.name || '(anonymous class)'}.${nameOf(propertyKey)}`;
   if (typeof target === 'function') {
     throw new LockConfigurationError(
       `${where} is static: ${decorator} needs an instance, because NestJS injects the lock service into instances`,
@@ -56,9 +60,15 @@ function methodOf(
     throw new LockConfigurationError(`${where} is an accessor: ${decorator} is for methods`);
   }
   if (typeof descriptor?.value !== 'function') {
-    throw new LockConfigurationError(`${where} is not a method: ${decorator} is for methods`);
+    throw new LockConfigurationError(
+      `${where} is a field: ${decorator} is for methods; write async ${nameOf(propertyKey)}() { … }`,
+    );
   }
-  return descriptor.value as Method;
+  return { where, method: descriptor.value as Method };
+}
+
+function nameOf(propertyKey: string | symbol): string {
+  return typeof propertyKey === 'symbol' ? `[${propertyKey.description ?? 'symbol'}]` : String(propertyKey);
 }
 
 /**

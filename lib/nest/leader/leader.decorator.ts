@@ -2,6 +2,7 @@ import 'reflect-metadata';
 import { LockConfigurationError } from '../../engine/errors.js';
 import type { Lease } from '../../engine/lease/lease.js';
 import { checkOptionNames } from '../../engine/terms/option-names.js';
+import { decoratedMethod } from '../decorator/decorate-method.js';
 import { declareLockService } from '../lock-service-property.js';
 
 /** Options of `@Leader`. @publicApi */
@@ -52,13 +53,10 @@ export function Leader(nameOrOptions: string | LeaderOptions) {
     propertyKey: string | symbol,
     descriptor: TypedPropertyDescriptor<M>,
   ): void => {
-    const type = typeof target === 'function' ? target : target.constructor;
-    const where = `${type.name || '(anonymous class)'}.${String(propertyKey)}`;
-    if (typeof target === 'function' || typeof descriptor?.value !== 'function')
-      throw new LockConfigurationError(`${where}: @Leader is for methods of instances`);
+    const { where, method } = decoratedMethod('@Leader', target, propertyKey, descriptor);
     const options = typeof nameOrOptions === 'string' ? { name: nameOrOptions } : nameOrOptions;
     check(options, where);
-    Reflect.defineMetadata(LEADER, { ...options, where } satisfies LeaderMetadata, descriptor.value);
+    Reflect.defineMetadata(LEADER, { ...options, where } satisfies LeaderMetadata, method);
     declareLockService(target, options.service);
   };
 }

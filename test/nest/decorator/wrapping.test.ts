@@ -2,6 +2,8 @@ import { applyDecorators, Controller, Get, Param, SetMetadata } from '@nestjs/co
 import { ROUTE_ARGS_METADATA } from '@nestjs/common/constants.js';
 import { currentLease } from '../../../lib/engine/scope/lock-scope.js';
 import { DistributedLock } from '../../../lib/nest/decorator/distributed-lock.decorator.js';
+import { SingleFlight } from '../../../lib/nest/decorator/single-flight.decorator.js';
+import { Leader } from '../../../lib/nest/leader/leader.decorator.js';
 import { attachLockService } from '../../../lib/nest/lock-service-property.js';
 import { createLockService } from '../../../lib/service/create-lock-service.js';
 
@@ -141,7 +143,7 @@ describe('where it cannot be used', () => {
         run = async () => {};
       }
       return Jobs;
-    }).toThrow(/^Jobs\.run is not a method: /);
+    }).toThrow(/^Jobs\.run is a field: /);
   });
 
   it('refuses generators that cannot wait', () => {
@@ -160,6 +162,42 @@ describe('where it cannot be used', () => {
   it('says what is missing if TypeScript compiles another kind of decorators', () => {
     const decorate = DistributedLock('job') as unknown as (method: unknown, context: unknown) => void;
     define(() => decorate(async () => {}, { kind: 'method', name: 'run' })).toThrow('experimentalDecorators');
+  });
+
+  it.each<[string, (...args: never[]) => unknown]>([
+    ['@DistributedLock', DistributedLock('job')],
+    ['@SingleFlight', SingleFlight('job')],
+    ['@Leader', Leader('job')],
+  ])('says so for %s on everything that standard decorators decorate', (name, decorator) => {
+    const decorate = decorator as unknown as (value: unknown, context: unknown) => void;
+    const values: [string, unknown][] = [
+      ['method', async () => {}],
+      ['field', undefined],
+      ['accessor', { get() {}, set() {} }],
+      ['getter', () => {}],
+    ];
+    for (const [kind, value] of values)
+      define(() => decorate(value, { kind, name: 'run', static: false })).toThrow(
+        `run: ${name} needs "experimentalDecorators" in tsconfig.json, as NestJS does`,
+      );
+  });
+
+  it('says how to write a field as a method', () => {
+    const decorators = {
+      '@DistributedLock': DistributedLock('job'),
+      '@SingleFlight': SingleFlight('job'),
+      '@Leader': Leader('job'),
+    };
+    for (const [name, given] of Object.entries(decorators)) {
+      const decorator = given as unknown as PropertyDecorator;
+      define(() => {
+        class Jobs {
+          @decorator
+          run = async () => {};
+        }
+        return Jobs;
+      }).toThrow(`Jobs.run is a field: ${name} is for methods; write async run() { … }`);
+    }
   });
 
   it('names a class without a name, and a method that is a symbol', () => {
