@@ -180,7 +180,7 @@ export class MemoryBackend implements LockBackend {
   async refreshWaiters(waiters: readonly OwnerRef[], waiterTimeout: number): Promise<readonly boolean[]> {
     const now = this.now();
     const refreshed = waiters.map((waiter) => refreshWaiter(this.store, waiter, now + waiterTimeout, now));
-    // A waiter may have become the head because the one before it, which had been woken, died.
+    // The waiter that had been woken may have died. Then the next one has to be woken, or waiters of other types.
     const fairKeys = new Set(waiters.filter(({ type }) => type === 'fair').map(({ key }) => key));
     for (const key of fairKeys) this.messages.wakeIfFree(key, 'fair', now);
     return refreshed;

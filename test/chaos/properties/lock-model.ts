@@ -86,7 +86,7 @@ export class LockModel {
   release(part: Part): readonly Call[] {
     const { key, type } = part;
     this.lapse(part);
-    if (type === 'fair') return this.headOf(key);
+    if (type === 'fair') return this.headOrOthers(key);
     if (!isReadWrite(type)) return [{ key, channel: 'plain' }];
     // While other readers remain, nobody can enter when a reader leaves.
     return type === 'write' || this.at(key).isFree ? [{ key, channel: 'readWrite' }] : [];
@@ -123,9 +123,9 @@ export class LockModel {
     if (type === 'write') announced.delete(owner);
   }
 
-  /** A refresh that finds that the waiter ahead, which had been woken, has died. */
+  /** A refresh may find that the waiter that had been woken has died: the next one is woken, or those of other types. */
   refreshed({ key, type }: Part): readonly Call[] {
-    return type === 'fair' && this.at(key).isFree ? this.headOf(key) : [];
+    return type === 'fair' && this.at(key).isFree ? this.headOrOthers(key) : [];
   }
 
   removeWaiter(part: Part): readonly Call[] {
@@ -134,7 +134,7 @@ export class LockModel {
     const lock = this.at(key);
     const wasHead = lock.queue[0] === owner;
     this.forgetPlace(part);
-    if (type === 'fair') return wasHead && lock.isFree ? this.headOf(key) : [];
+    if (type === 'fair') return wasHead && lock.isFree ? this.headOrOthers(key) : [];
     return lock.announced.size === 0 && lock.writer === undefined ? [{ key, channel: 'readWrite' }] : [];
   }
 
@@ -172,6 +172,11 @@ export class LockModel {
   owners(key: string): readonly string[] {
     const { plain, writer, readers } = this.at(key);
     return [...new Set([plain, writer, ...readers].filter((owner) => owner !== undefined))].sort();
+  }
+
+  /** The head of the queue or, if nobody is in it, waiters of other types. */
+  private headOrOthers(key: string): readonly Call[] {
+    return this.at(key).queue.length > 0 ? this.headOf(key) : [{ key, channel: 'plain' }];
   }
 
   private headOf(key: string): readonly Call[] {

@@ -67,11 +67,11 @@ export class ReleaseChannels {
     this.fairWaiters.removeWaiter(key, owner);
   }
 
-  /** Whether this process is among the listeners that a release reached. */
+  /** Whether this process is among the listeners that a release reached: of a fair lock, its `head` if it has one. */
   isSubscribed(key: string, type: HeldType, clientId: string, head: string | undefined): boolean {
-    if (type !== 'fair') return this.subscriber.isSubscribed(channelOf(key, type));
+    if (type !== 'fair' || head === undefined) return this.subscriber.isSubscribed(channelOf(key, type));
     if (this.isSharded) return this.subscriber.isSubscribed(fairChannelPrefix(key) + head);
-    return head?.startsWith(`${clientId}:`) === true && this.subscriber.isSubscribed(fairPattern(key, clientId));
+    return head.startsWith(`${clientId}:`) && this.subscriber.isSubscribed(fairPattern(key, clientId));
   }
 
   /** Whether the message connection is ready; undefined while no caller needs it. */

@@ -1,6 +1,6 @@
 --[[
-  Keeps waiting owners in the queue of one fair lock. If the lock is free, notifies the head again, because the owner
-  that was notified before may have died.
+  Keeps waiting owners in the queue of one fair lock. If the lock is free, notifies the head again, or waiters of other
+  types if nobody is left in the queue, because the owner that was notified before may have died.
 
   KEYS[1]      lock
   KEYS[2]      queue: list of waiting owners

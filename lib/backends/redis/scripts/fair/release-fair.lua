@@ -10,8 +10,8 @@
   ARGV[1]       PUBLISH or SPUBLISH; empty: notify nobody
   ARGV[1 + i]   owner
 
-  Returns an answer for each: { how many clients listened or NOT_PUBLISHED (-2), head }, NOT_PUBLISHED when nobody
-  waits, { NOT_HELD (-1), server time in ms }, or { { error, types of the keys } }.
+  Returns an answer for each: { how many clients listened or NOT_PUBLISHED (-2), head }, without a head when the queue is
+  empty, { NOT_HELD (-1), server time in ms }, or { { error, types of the keys } }.
 ]]
 -- @include release-replies
 -- @include server-time
@@ -34,9 +34,6 @@ local function release(i)
   end
   redis.call('HDEL', lock, owner)
   local listeners, head = wakeHead(fairQueue(4 * i - 2), lock, publish, now)
-  if not head then
-    return NOT_PUBLISHED
-  end
   return { listeners or NOT_PUBLISHED, head }
 end
 

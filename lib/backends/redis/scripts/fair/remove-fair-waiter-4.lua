@@ -1,6 +1,6 @@
 --[[
   Removes a waiting owner from the queue of a fair lock. If it was the head and the lock is free, notifies the next
-  owner.
+  owner, or waiters of other types if nobody is left in the queue.
 
   KEYS[1]  lock
   KEYS[2]  queue: list of waiting owners
