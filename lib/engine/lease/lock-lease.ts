@@ -148,7 +148,7 @@ export class LockLease implements ScopedLease, LockShare, ReleaseListener {
   async extend(duration: Duration): Promise<void> {
     const leaseTime = toLeaseTime(duration, `extend() of '${this.name}': duration`);
     this.assertLive();
-    if (this.abandoned !== undefined) throw this.abandoned;
+    this.assertNotAbandoned();
     const { backend, watchdog } = this.services;
     try {
       await Promise.all(this.locks.map((lock) => watchdog.extend(lock, leaseTime)));
@@ -208,7 +208,7 @@ export class LockLease implements ScopedLease, LockShare, ReleaseListener {
   async detach(options: DetachOptions): Promise<string> {
     const leaseTime = toDetachedTime(options, this.name);
     this.assertLive();
-    if (this.abandoned !== undefined) throw this.abandoned;
+    this.assertNotAbandoned();
     const held = detachable(this.services, this.name, this.locks);
     this.services.watchdog.judge(held);
     this.assertLive(); // the clocks alone may show that it was lost
@@ -293,6 +293,15 @@ export class LockLease implements ScopedLease, LockShare, ReleaseListener {
   /** Why one of its locks is left to lapse. */
   private get abandoned(): Error | undefined {
     return this.locks.find(({ abandoned }) => abandoned !== undefined)?.abandoned;
+  }
+
+  /** @throws LockLostError when its time is over by the clocks; otherwise the reason why a lock is left to lapse */
+  private assertNotAbandoned(): void {
+    const { abandoned } = this;
+    if (abandoned === undefined) return;
+    this.judge();
+    this.assertLive();
+    throw abandoned;
   }
 
   private leaveGates(): void {

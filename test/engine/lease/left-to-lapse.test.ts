@@ -99,6 +99,20 @@ describe('a lock that is left to lapse, because its body ignores its signal', ()
     await runtime.settle();
   });
 
+  it.each<[string, (lease: Lease) => Promise<unknown>]>([
+    ['detached', (lease) => lease.detach({ for: '5m' })],
+    ['extended', (lease) => lease.extend('5m')],
+  ])('is lost when it would be %s after the machine was suspended past its lease', async (_, keep) => {
+    const { lease, end, runtime, locks } = await stopped();
+    const losses: unknown[] = [];
+    locks.on('lost', (event) => losses.push(event));
+    runtime.suspend(2 * LEASE);
+    expect(await errorOf(keep(lease))).toBeInstanceOf(LockLostError);
+    expect(losses).toHaveLength(1);
+    end.open();
+    await runtime.settle();
+  });
+
   it('is not extended by the code that re-enters it', async () => {
     const { lease, end, runtime, locks } = await stopped();
     const inner = lease.run(() => locks.acquire('cleaner'));
