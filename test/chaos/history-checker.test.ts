@@ -46,7 +46,7 @@ const granted = (
   ...more,
 });
 const asked = (call: string): HistoryEvent => ({ kind: 'release-asked', call });
-const answered = (call: string, outcome: 'released' | 'lost' = 'released'): HistoryEvent => ({
+const answered = (call: string, outcome: 'released' | 'lost' | 'kept' = 'released'): HistoryEvent => ({
   kind: 'release-answered',
   call,
   outcome,
@@ -316,6 +316,24 @@ describe('the history checker', () => {
       expect(rulesBroken(history(...handedOver, ...adopting('b/1'), ...adopted('b/1', 7), ...other))).toEqual([]);
       const late = Array.from({ length: 20 }, (): [string, HistoryEvent] => ['d', { kind: 'left', counts: {} }]);
       expect(rulesBroken(history(...handedOver, ...late, ...other))).toEqual([]);
+    });
+
+    it('finds one that was refused, unless its process shuts down and has not lost it', () => {
+      const closing: [string, HistoryEvent] = ['a', { kind: 'closing' }];
+      const lost: [string, HistoryEvent] = ['a', { kind: 'lost', call: 'a/1', lock: 'order', reason: '' }];
+      const kept = (...before: [string, HistoryEvent][]) =>
+        rulesBroken(
+          history(
+            ['a', sent('a/1')],
+            ['a', granted('a/1', 5)],
+            ...before,
+            ['a', asked('a/1')],
+            ['a', answered('a/1', 'kept')],
+          ),
+        );
+      expect(kept(closing)).toEqual([]);
+      expect(kept()).toEqual(['losses reported']);
+      expect(kept(closing, lost)).toEqual(['losses reported']);
     });
 
     it('finds a ticket that was used twice, and one that was refused in time', () => {

@@ -1,4 +1,4 @@
-import { LockBusyError, LockLostError } from '../../lib/engine/errors.js';
+import { LockAbortedError, LockBusyError, LockLostError } from '../../lib/engine/errors.js';
 import type { Lease } from '../../lib/engine/lease/lease.js';
 import type { LockLease } from '../../lib/engine/lease/lock-lease.js';
 import type { LockOptions } from '../../lib/engine/terms/lock-options.js';
@@ -94,7 +94,7 @@ export class HistoryRecorder {
     await this.released(call, engine.holdWhile(lease, inside, settings.holdAtLeast));
   }
 
-  /** @returns undefined if the lock was lost */
+  /** @returns undefined if the lock was lost, or is left to lapse after shutdown */
   async detach({ call, lease }: RecordedLease, leaseTime: number): Promise<RecordedTicket | undefined> {
     const [{ name: lock, type }] = lease.locks;
     this.releaseAsked(call, lease);
@@ -103,7 +103,8 @@ export class HistoryRecorder {
     try {
       ticket = await lease.detach({ for: leaseTime });
     } catch (error) {
-      await this.released(call, Promise.reject(error));
+      if (error instanceof LockAbortedError) this.add({ kind: 'release-answered', call, outcome: 'kept' });
+      else await this.released(call, Promise.reject(error));
       return undefined;
     }
     this.add({ kind: 'release-answered', call, outcome: 'released' });

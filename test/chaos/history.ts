@@ -50,10 +50,11 @@ export type HistoryEvent =
   | { readonly kind: 'confirmed'; readonly call: string; readonly validUntil: number }
   | { readonly kind: 'refused'; readonly call: string; readonly error: string; readonly message: string }
   | { readonly kind: 'release-asked'; readonly call: string }
+  /** `kept`: the lock could not be detached, because a shutdown has left it to lapse. */
   | {
       readonly kind: 'release-answered';
       readonly call: string;
-      readonly outcome: 'released' | 'lost' | 'failed';
+      readonly outcome: 'released' | 'lost' | 'kept' | 'failed';
       readonly reason?: string;
     }
   /** The process noticed that the lease is lost. */

@@ -29,7 +29,10 @@ function lossesReportedInTime({ tenures, calls, crashed, closing, stalls, end }:
   });
 }
 
-/** Every release is answered. The release of a lost lease reports the loss. */
+/**
+ * Every release is answered. The release of a lost lease reports the loss. Only a process that shuts down refuses to
+ * detach a lock: it has left the lock to lapse.
+ */
 function lossesAnswered({ calls, crashed, closing, end }: Digest): Violation[] {
   const violations: Violation[] = [];
   for (const call of calls.values()) {
@@ -37,13 +40,15 @@ function lossesAnswered({ calls, crashed, closing, end }: Digest): Violation[] {
     const report = (message: string) =>
       violations.push({ rule: 'losses reported', message, at: call.releaseAsked ?? end, lock, calls: [call.call] });
     if (call.releaseAsked === undefined) continue;
+    const closed = closing.get(call.process)?.at ?? Number.POSITIVE_INFINITY;
     if (call.released === undefined) {
       if (!crashed.has(call.process)) report(`${lock}: the release of ${call.call} got no answer`);
     } else if (call.released.outcome === 'failed') {
       // After shutdown, a service sends no more releases, and the release of a permit fails.
-      const closed = closing.get(call.process)?.at ?? Number.POSITIVE_INFINITY;
       if (!hasPermits(call) || closed > call.released.at) report(`${lock}: the release of ${call.call} failed`);
-    } else if (!hasPermits(call) && call.lostBefore && call.released.outcome === 'released') {
+    } else if (call.released.outcome === 'kept' && closed > call.released.at) {
+      report(`${lock}: ${call.call} could not be detached, although its process was not shutting down`);
+    } else if (!hasPermits(call) && call.lostBefore && call.released.outcome !== 'lost') {
       report(`${lock}: the lease of ${call.call} was lost before its release, which did not say so`);
     }
   }
