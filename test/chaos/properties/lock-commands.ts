@@ -96,6 +96,8 @@ async function acquire(
 
 async function acquireAll(world: ModelWorld, subject: Subject, types: readonly [LockType, LockType]) {
   const parts = KEYS.map((key, i) => partOf(world, { ...subject, key, type: types[i] }));
+  // Fair locks, which a command aimed at a waiter may name, are never acquired together.
+  if (parts.some(({ type }) => type === 'fair')) return;
   const { model } = world;
   const blocked = parts.findIndex((part) => model.obstacles(part, true).length > 0);
   const requests = parts.map((part) => ({
