@@ -8,9 +8,12 @@ export interface Part {
 
 export const isReadWrite = (type: LockType): boolean => type === 'read' || type === 'write';
 
-/** Who is woken by a change: all listeners of a channel, or the client of one fair waiter. */
+/**
+ * Who is woken by a change: all listeners of a channel, or the client of one fair waiter. `maybe`: only the clock, which
+ * the model does not know, decides whether they are woken.
+ */
 export type Call =
-  | { readonly key: string; readonly channel: 'plain' | 'readWrite' }
+  | { readonly key: string; readonly channel: 'plain' | 'readWrite'; readonly maybe?: true }
   | { readonly key: string; readonly head: string };
 
 /** The state of one lock. */
@@ -88,8 +91,10 @@ export class LockModel {
     this.lapse(part);
     if (type === 'fair') return this.headOrOthers(key);
     if (!isReadWrite(type)) return [{ key, channel: 'plain' }];
-    // While other readers remain, nobody can enter when a reader leaves.
-    return type === 'write' || this.at(key).isFree ? [{ key, channel: 'readWrite' }] : [];
+    const lock = this.at(key);
+    if (type === 'write' || lock.isFree) return [{ key, channel: 'readWrite' }];
+    // While other readers remain, nobody can enter when a reader leaves, but the lock may now expire earlier.
+    return lock.writer === undefined ? [{ key, channel: 'readWrite', maybe: true }] : [];
   }
 
   /** Returns whether the lock was transferred and, if not, who is woken. Only for types that can be transferred. */
