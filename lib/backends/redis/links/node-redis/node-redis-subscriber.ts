@@ -129,7 +129,9 @@ export class NodeRedisSubscriber implements SubscriberConnection {
   }
 
   private ended(): void {
-    if (this.client !== undefined) destroy(this.client);
+    const { client } = this;
+    // Not at once: a client that is destroyed while it reads, as when a sharded channel moves, reads for ever.
+    if (client !== undefined) this.context.runtime.nextTurn(() => destroy(client));
     this.onClose?.();
     this.events?.ended();
   }
