@@ -1,8 +1,8 @@
 import { type Linked, LinkedQueue } from './collections/linked-queue.js';
-import type { HeldLock, LockShare } from './lease/held-lock.js';
+import type { HeldLock, LockShare } from './hold/held-lock.js';
 import type { Lease } from './lease/lease.js';
 import { QueueTable } from './queue/queue-table.js';
-import type { WaitingQueue, WaitingQueues } from './waiting/outage-limit.js';
+import type { WaitingQueue, WaitingQueues } from './wait/outage-limit.js';
 
 /** How much work a service has at one moment. All numbers are 0 when it is idle. */
 export interface Activity {

@@ -1,5 +1,5 @@
 import { inScopeOf, noteCall } from './scope/lock-scope.js';
-import { shutdownError } from './waiting/wait-errors.js';
+import { shutdownError } from './wait/wait-errors.js';
 
 /** Which callers may still begin to acquire locks. `Shutdown` closes it. */
 export class Admission {

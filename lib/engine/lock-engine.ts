@@ -7,9 +7,9 @@ import type { LockEventName, LockEvents } from './events/lock-events.js';
 import { type FlightOptions, type FlightTerms, toFlightTerms } from './flights/flight-terms.js';
 import type { FlightSerializer } from './flights/serialize-result.js';
 import { singleFlight } from './flights/single-flight.js';
+import type { HeldLock } from './hold/held-lock.js';
 import { Candidate, checkLeadOptions, standByTerms } from './leadership/candidate.js';
 import type { Leadership, LeadOptions } from './leadership/leadership.js';
-import type { HeldLock } from './lease/held-lock.js';
 import type { Lease } from './lease/lease.js';
 import { announceAcquired, startTime } from './lease/lease-events.js';
 import type { LockLease } from './lease/lock-lease.js';
@@ -34,9 +34,9 @@ import {
   toTerms,
 } from './terms/lock-options.js';
 import { isTraced, traceAcquisition } from './trace/trace-acquisition.js';
-import { nullWhenBusy } from './waiting/null-when-busy.js';
-import { shutdownError } from './waiting/wait-errors.js';
-import { abortedError, Waiter } from './waiting/waiter.js';
+import { nullWhenBusy } from './wait/null-when-busy.js';
+import { shutdownError } from './wait/wait-errors.js';
+import { abortedError, Waiter } from './wait/waiter.js';
 
 /**
  * Acquires, keeps and releases locks for one service on any backend. Each lock has a local queue whose head asks the

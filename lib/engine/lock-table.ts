@@ -1,6 +1,6 @@
 import type { HeldType } from '../backends/lock-backend.js';
 import { FlightQueue } from './flights/flight-queue.js';
-import type { HeldLock } from './lease/held-lock.js';
+import type { HeldLock } from './hold/held-lock.js';
 import { LockLease } from './lease/lock-lease.js';
 import { FairQueue } from './queue/fair-queue.js';
 import { LockQueue } from './queue/lock-queue.js';

@@ -3,27 +3,27 @@ import { ownerId } from '../backends/owner-ids.js';
 import type { Runtime } from '../backends/runtime.js';
 import { ActiveWork } from './active-work.js';
 import { Admission } from './admission.js';
-import { PendingAttempts } from './attempt.js';
+import { PendingAttempts } from './ask/attempt.js';
+import { BackgroundReleases } from './ask/background-releases.js';
+import { UnsettledReleases } from './ask/unsettled-releases.js';
 import { ClientRecordContents } from './clients/client-record-contents.js';
 import { type ClientIdentity, ClientRecordWriter } from './clients/client-record-writer.js';
 import { HolderLookup } from './clients/holder-lookup.js';
 import { DeadlockDetector } from './deadlock/deadlock-detector.js';
 import { EventHub } from './events/event-hub.js';
 import { type LockLogger, RateLimitedLogger } from './events/lock-logger.js';
-import { BackgroundReleases } from './lease/background-releases.js';
+import type { HeldLock } from './hold/held-lock.js';
+import { LeaseClock } from './hold/lease-clock.js';
+import { LockRenewer } from './hold/lock-renewer.js';
+import { Watchdog } from './hold/watchdog.js';
 import { ForcedReleases } from './lease/forced-releases.js';
-import type { HeldLock } from './lease/held-lock.js';
-import { LeaseClock } from './lease/lease-clock.js';
-import { LockRenewer } from './lease/lock-renewer.js';
 import { UnreleasedLocks } from './lease/unreleased-locks.js';
-import { UnsettledReleases } from './lease/unsettled-releases.js';
 import type { Milliseconds } from './terms/duration.js';
 import { refuseSuspiciousName, toKey } from './terms/lock-name.js';
 import type { ReleaseMode } from './terms/lock-options.js';
 import { pointChannels } from './trace/channels.js';
-import { OutageLimit } from './waiting/outage-limit.js';
-import { PingWhileWaiting } from './waiting/ping-while-waiting.js';
-import { Watchdog } from './watchdog.js';
+import { OutageLimit } from './wait/outage-limit.js';
+import { PingWhileWaiting } from './wait/ping-while-waiting.js';
 
 /** The settings of an engine. Every value has been checked. */
 export interface EngineSettings {

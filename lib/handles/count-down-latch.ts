@@ -3,7 +3,7 @@ import type { LockEngine } from '../engine/lock-engine.js';
 import type { Synchronizer } from '../engine/permits/synchronizer.js';
 import { countDown, deleteLatch, trySetCount } from '../engine/permits/synchronizer-changes.js';
 import { type Duration, FOREVER } from '../engine/terms/duration.js';
-import { falseWhenBusy } from '../engine/waiting/null-when-busy.js';
+import { falseWhenBusy } from '../engine/wait/null-when-busy.js';
 import { toCount } from './to-count.js';
 import { toWaitTerms, type WaitOptions } from './wait-options.js';
 

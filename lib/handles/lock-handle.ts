@@ -6,7 +6,7 @@ import type { LockEngine } from '../engine/lock-engine.js';
 import type { Duration } from '../engine/terms/duration.js';
 import type { LockNames } from '../engine/terms/lock-name.js';
 import type { LockOptions } from '../engine/terms/lock-options.js';
-import { nullWhenBusy } from '../engine/waiting/null-when-busy.js';
+import { nullWhenBusy } from '../engine/wait/null-when-busy.js';
 import type { MemberLease } from './combined-lease.js';
 import type { WaitOptions } from './wait-options.js';
 

@@ -11,7 +11,7 @@ import {
   trySetLeasedPermits,
 } from '../engine/permits/synchronizer-changes.js';
 import { type Duration, toLeaseTime } from '../engine/terms/duration.js';
-import { nullWhenBusy } from '../engine/waiting/null-when-busy.js';
+import { nullWhenBusy } from '../engine/wait/null-when-busy.js';
 import { initialPermits, type SemaphoreOptions } from './semaphore-options.js';
 import { toCount } from './to-count.js';
 import { toWaitTerms, type WaitOptions } from './wait-options.js';

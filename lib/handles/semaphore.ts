@@ -9,7 +9,7 @@ import {
   trySetCountedPermits,
 } from '../engine/permits/synchronizer-changes.js';
 import type { Duration } from '../engine/terms/duration.js';
-import { falseWhenBusy } from '../engine/waiting/null-when-busy.js';
+import { falseWhenBusy } from '../engine/wait/null-when-busy.js';
 import { initialPermits, type SemaphoreOptions } from './semaphore-options.js';
 import { toCount } from './to-count.js';
 import { toWaitTerms, type WaitOptions } from './wait-options.js';

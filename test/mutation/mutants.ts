@@ -146,7 +146,7 @@ export function mutate(text: string, { start, end, replacement }: Mutant): strin
   return text.slice(0, start) + replacement + text.slice(end);
 }
 
-/** `lib/engine/attempt.ts:104: a < b` → `a <= b`. */
+/** `lib/engine/ask/attempt.ts:104: a < b` → `a <= b`. */
 export function show(text: string, mutant: Mutant): string {
   const line = text.slice(0, mutant.start).split('\n').length;
   const of = (all: string) => all.split('\n')[line - 1].trim();

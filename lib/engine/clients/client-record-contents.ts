@@ -1,6 +1,6 @@
 import type { HoldRecord, WaitRecord } from '../../backends/lock-backend.js';
 import type { ActiveWork } from '../active-work.js';
-import type { LockWaiter } from '../lease/held-lock.js';
+import type { LockWaiter } from '../hold/held-lock.js';
 import type { LocalQueue } from '../queue/queue-table.js';
 import type { RecordContents } from './client-record-writer.js';
 

@@ -1,7 +1,7 @@
 import { agedRecord, type ClientRecord, type LockBackend } from '../../backends/lock-backend.js';
 import { clientOf, isRedisson } from '../../backends/owner-ids.js';
 import type { Runtime } from '../../backends/runtime.js';
-import type { HeldLock } from '../lease/held-lock.js';
+import type { HeldLock } from '../hold/held-lock.js';
 import type { ClientIdentity } from './client-record-writer.js';
 import { describeHolder, type HolderClient, holderIn, withoutRecord, withoutRecordBecause } from './describe-holder.js';
 

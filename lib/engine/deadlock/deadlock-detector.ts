@@ -2,7 +2,7 @@ import type { BackendError } from '../../backends/lock-backend.js';
 import type { Runtime, Timer } from '../../backends/runtime.js';
 import type { WaitBackend } from '../../backends/wait-backend.js';
 import type { HolderClient } from '../clients/describe-holder.js';
-import type { LockWaiter } from '../lease/held-lock.js';
+import type { LockWaiter } from '../hold/held-lock.js';
 import { lockScopes } from '../scope/lock-scope.js';
 import { BackendTime } from './backend-time.js';
 import { confirmCycle } from './confirm-cycle.js';

@@ -1,4 +1,4 @@
-import type { HeldLock, LockWaiter } from '../lease/held-lock.js';
+import type { HeldLock, LockWaiter } from '../hold/held-lock.js';
 import { type LockScope, latestCall, liveFrom, type ScopedLease } from '../scope/lock-scope.js';
 import { type EnteredGate, ShareGate, type ShareGates } from '../scope/share-gate.js';
 import type { JournalRecord } from './journal-record.js';

@@ -1,13 +1,13 @@
 import { type AdoptReply, type BackendError } from '../../backends/lock-backend.js';
 import { ticketOwner } from '../../backends/owner-ids.js';
-import type { Granted } from '../attempt.js';
+import type { Granted } from '../ask/attempt.js';
 import { LockLostError, LockNotOwnedError } from '../errors.js';
 import { announceAcquired, startTime } from '../lease/lease-events.js';
 import type { LockLease } from '../lease/lock-lease.js';
 import type { LockTable } from '../lock-table.js';
 import type { LockQueue } from '../queue/lock-queue.js';
 import type { AcquisitionTerms } from '../terms/lock-options.js';
-import { permanentError, shutdownError, unavailableError } from '../waiting/wait-errors.js';
+import { permanentError, shutdownError, unavailableError } from '../wait/wait-errors.js';
 import type { LeaseTicket } from './lease-ticket.js';
 import { Transfer } from './transfer-until-answered.js';
 

@@ -7,11 +7,11 @@ import {
   withReason,
 } from '../../backends/lock-backend.js';
 import { ticketOwner } from '../../backends/owner-ids.js';
+import { unusedOwner } from '../ask/unused-owner.js';
 import { LockConfigurationError, LockLostError } from '../errors.js';
-import type { HeldLock } from '../lease/held-lock.js';
+import type { HeldLock } from '../hold/held-lock.js';
+import { validity } from '../hold/lease-clock.js';
 import type { DetachOptions } from '../lease/lease.js';
-import { validity } from '../lease/lease-clock.js';
-import { unusedOwner } from '../lease/unused-owner.js';
 import type { Services } from '../services.js';
 import { assertDetachable } from '../terms/assert-supported.js';
 import { type Milliseconds, toLeaseTime } from '../terms/duration.js';

@@ -1,9 +1,9 @@
 import { BackOff } from '../../backends/back-off.js';
 import type { TransferableType } from '../../backends/lock-backend.js';
 import type { Runtime } from '../../backends/runtime.js';
-import { Attempt, type AttemptReply, type AttemptServices, type Failed, type Outcome } from '../attempt.js';
-import { Doubt } from '../doubt.js';
-import { InterruptibleSleep } from '../waiting/interruptible-sleep.js';
+import { Attempt, type AttemptReply, type AttemptServices, type Failed, type Outcome } from '../ask/attempt.js';
+import { Doubt } from '../ask/doubt.js';
+import { InterruptibleSleep } from '../wait/interruptible-sleep.js';
 
 /** Transfers a lock between an owner of this process and the owner of a ticket, in either direction. */
 export class Transfer<Reply extends AttemptReply> {

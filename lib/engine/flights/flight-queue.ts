@@ -6,17 +6,17 @@ import type {
   FlightReply,
   HeldType,
 } from '../../backends/lock-backend.js';
-import { type Asker, Attempt, type Failed, type Granted, type Outcome } from '../attempt.js';
+import { type Asker, Attempt, type Failed, type Granted, type Outcome } from '../ask/attempt.js';
+import { unreleasedOwner } from '../ask/unused-owner.js';
 import type { LinkedQueue } from '../collections/linked-queue.js';
-import { type GivenBack, HeldLock, type LockKeeper, type ReleaseOutcome } from '../lease/held-lock.js';
-import { type Moment, validity } from '../lease/lease-clock.js';
-import { RecallableRelease } from '../lease/recallable-release.js';
-import { unreleasedOwner } from '../lease/unused-owner.js';
-import { Tenure } from '../queue/tenure.js';
-import { WaitingLine } from '../queue/waiting-line.js';
+import { type GivenBack, HeldLock, type LockKeeper, type ReleaseOutcome } from '../hold/held-lock.js';
+import { type Moment, validity } from '../hold/lease-clock.js';
+import { RecallableRelease } from '../hold/recallable-release.js';
+import { Tenure } from '../hold/tenure.js';
 import type { Services } from '../services.js';
-import { TurnToAsk } from '../waiting/turn-to-ask.js';
-import { Waiter } from '../waiting/waiter.js';
+import { TurnToAsk } from '../wait/turn-to-ask.js';
+import { Waiter } from '../wait/waiter.js';
+import { WaitingLine } from '../wait/waiting-line.js';
 import type { FlightTerms } from './flight-terms.js';
 
 /** The result of another caller's run, as text. */

@@ -1,5 +1,5 @@
 import { LockDeadlockError } from '../errors.js';
-import { HeldLock } from '../lease/held-lock.js';
+import { HeldLock } from '../hold/held-lock.js';
 import type { Lease } from '../lease/lease.js';
 import { announceAcquired, startTime } from '../lease/lease-events.js';
 import type { LockLease } from '../lease/lock-lease.js';
@@ -9,7 +9,7 @@ import { currentScope, liveFrom, lockScopes } from '../scope/lock-scope.js';
 import type { Services } from '../services.js';
 import { toLockName } from '../terms/lock-name.js';
 import { isTraced, traceAcquisition } from '../trace/trace-acquisition.js';
-import { abortedError } from '../waiting/waiter.js';
+import { abortedError } from '../wait/waiter.js';
 import { FlightWaiter, type SharedResult } from './flight-queue.js';
 import type { FlightTerms } from './flight-terms.js';
 import { resultOf, textOf } from './serialize-result.js';

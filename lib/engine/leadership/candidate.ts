@@ -9,7 +9,7 @@ import type { Services } from '../services.js';
 import { FOREVER } from '../terms/duration.js';
 import type { AcquisitionTerms } from '../terms/lock-options.js';
 import { checkOptionNames } from '../terms/option-names.js';
-import { InterruptibleSleep } from '../waiting/interruptible-sleep.js';
+import { InterruptibleSleep } from '../wait/interruptible-sleep.js';
 import type { Leadership, LeadOptions } from './leadership.js';
 
 /** The first pause before this process stands for election again, and the longest one, in milliseconds. */

@@ -1,9 +1,9 @@
 import type { LockBackend, Removal, Subscription } from '../../backends/lock-backend.js';
 import type { Runtime } from '../../backends/runtime.js';
-import type { PendingAttempts } from '../attempt.js';
+import type { PendingAttempts } from '../ask/attempt.js';
 import type { EventHub } from '../events/event-hub.js';
-import { forcedReleaseError } from '../loss-reasons.js';
-import type { HeldLock } from './held-lock.js';
+import type { HeldLock } from '../hold/held-lock.js';
+import { forcedReleaseError } from '../hold/loss-reasons.js';
 
 /** The maximum number of held locks to check when listening starts. Renewals check the rest. */
 const MOST_CHECKS = 1_000;

@@ -2,7 +2,7 @@ import type { Runtime } from '../../backends/runtime.js';
 import type { DetachedLock } from '../detached/lease-ticket.js';
 import type { EventHub } from '../events/event-hub.js';
 import type { LockEvent, OwnerEvent } from '../events/lock-events.js';
-import type { HeldLock, LeaseTerms } from './held-lock.js';
+import type { HeldLock, LeaseTerms } from '../hold/held-lock.js';
 
 /** What emits these events. */
 export interface Announcer {

@@ -2,17 +2,17 @@ import { type BackendError, type HeldType, withReason } from '../../backends/loc
 import { printsAs } from '../../backends/prints-as.js';
 import { detachable, detachLock, toDetachedTime } from '../detached/detach-lock.js';
 import { LockAbortedError, LockError, LockLostError, LockNotOwnedError, LockUnavailableError } from '../errors.js';
-import { lostOnReleaseError } from '../loss-reasons.js';
+import { confirmLeases } from '../hold/confirm-lease.js';
+import type { GivenBack, HeldLock, LeaseTerms, LockShare, ReleaseListener, ReleaseOutcome } from '../hold/held-lock.js';
+import { isKept, leaveToLapse } from '../hold/hold-at-least.js';
+import { type Moment, validity } from '../hold/lease-clock.js';
+import { lostOnReleaseError } from '../hold/loss-reasons.js';
 import { LockScope, lockScopes, type ScopedLease, scopeAround } from '../scope/lock-scope.js';
 import { type EnteredGate, ShareGates } from '../scope/share-gate.js';
 import type { Services } from '../services.js';
 import { type Duration, toLeaseTime } from '../terms/duration.js';
 import type { ReleaseMode } from '../terms/lock-options.js';
-import { confirmLeases } from './confirm-lease.js';
-import type { GivenBack, HeldLock, LeaseTerms, LockShare, ReleaseListener, ReleaseOutcome } from './held-lock.js';
-import { isKept, leaveToLapse } from './hold-at-least.js';
 import type { DetachOptions, Lease } from './lease.js';
-import { type Moment, validity } from './lease-clock.js';
 import { announceDetached, announceLost, announceReleased } from './lease-events.js';
 import { printedLease } from './printed-lease.js';
 

@@ -5,11 +5,11 @@ import type { Subscription, Wake } from '../../backends/subscription.js';
 import type { RequestId } from '../../backends/synchronizer-backend.js';
 import { LockAbortedError, LockBusyError, LockUnavailableError } from '../errors.js';
 import type { Services } from '../services.js';
-import type { WaitingQueue } from '../waiting/outage-limit.js';
-import type { RestingCallers } from '../waiting/ping-while-waiting.js';
-import { TurnToAsk } from '../waiting/turn-to-ask.js';
-import { shutdownError } from '../waiting/wait-errors.js';
-import { Caller, type WaitTerms } from '../waiting/waiter.js';
+import type { WaitingQueue } from '../wait/outage-limit.js';
+import type { RestingCallers } from '../wait/ping-while-waiting.js';
+import { TurnToAsk } from '../wait/turn-to-ask.js';
+import { shutdownError } from '../wait/wait-errors.js';
+import { Caller, type WaitTerms } from '../wait/waiter.js';
 import { failedError, type Synchronizer } from './synchronizer.js';
 
 /**

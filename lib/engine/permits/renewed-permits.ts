@@ -1,9 +1,9 @@
 import type { SynchronizerBackend } from '../../backends/synchronizer-backend.js';
 import type { LockLostError } from '../errors.js';
-import type { Moment } from '../lease/lease-clock.js';
-import { blockedWarning, type Loss, permitLostError } from '../loss-reasons.js';
+import type { Moment } from '../hold/lease-clock.js';
+import { blockedWarning, type Loss, permitLostError } from '../hold/loss-reasons.js';
+import { type Renewable, type RenewalList, type Renewer, Watchdog } from '../hold/watchdog.js';
 import type { Services } from '../services.js';
-import { type Renewable, type RenewalList, type Renewer, Watchdog } from '../watchdog.js';
 import type { Synchronizer } from './synchronizer.js';
 
 /** The fields that the events of all permits have in common. */

@@ -4,7 +4,7 @@ import type { ActiveWork } from '../active-work.js';
 import { LockConfigurationError } from '../errors.js';
 import type { Services } from '../services.js';
 import { toLockName } from '../terms/lock-name.js';
-import { abortedError, type WaitTerms } from '../waiting/waiter.js';
+import { abortedError, type WaitTerms } from '../wait/waiter.js';
 import { MissingSemaphoreWarning } from './missing-semaphore-warning.js';
 import { PermitQueue, type PermitSource, PermitWaiter } from './permit-queue.js';
 import { CountedPermits, LeasedPermits, type LeasedPermitTerms, OpenLatch } from './permit-sources.js';

@@ -1,23 +1,17 @@
 import { BackOff } from '../../backends/back-off.js';
 import type { AcquireReply, Busy, HeldType, OwnerRef, Subscription, Wake } from '../../backends/lock-backend.js';
 import type { Timer } from '../../backends/runtime.js';
-import { type Asker, Attempt, type Failed, type FoundBusy, type Granted, type Outcome } from '../attempt.js';
+import { type Asker, Attempt, type Failed, type FoundBusy, type Granted, type Outcome } from '../ask/attempt.js';
+import { Doubt } from '../ask/doubt.js';
 import type { LinkedQueue } from '../collections/linked-queue.js';
-import { Doubt } from '../doubt.js';
-import {
-  type GivenBack,
-  HeldLock,
-  type LockKeeper,
-  type LockWaiter,
-  type ReleaseListener,
-} from '../lease/held-lock.js';
-import type { Moment } from '../lease/lease-clock.js';
+import { type GivenBack, HeldLock, type LockKeeper, type LockWaiter, type ReleaseListener } from '../hold/held-lock.js';
+import type { Moment } from '../hold/lease-clock.js';
+import { Tenure } from '../hold/tenure.js';
 import type { Services } from '../services.js';
 import type { AcquisitionTerms } from '../terms/lock-options.js';
-import { permanentError } from '../waiting/wait-errors.js';
-import { Tenure } from './tenure.js';
+import { permanentError } from '../wait/wait-errors.js';
+import { WaitingLine } from '../wait/waiting-line.js';
 import { isRegistered, unregister, WaiterHeartbeat } from './waiter-registration.js';
-import { WaitingLine } from './waiting-line.js';
 
 /**
  * A fair lock in one process. Each caller also has a position in the backend's queue, which orders the callers of all

@@ -5,25 +5,19 @@ import {
   type HeldType,
   type ReleaseReply,
 } from '../../backends/lock-backend.js';
-import { type Asker, Attempt, type Failed, type FoundBusy, type Granted, type Outcome } from '../attempt.js';
+import { type Asker, Attempt, type Failed, type FoundBusy, type Granted, type Outcome } from '../ask/attempt.js';
 import type { LinkedQueue } from '../collections/linked-queue.js';
+import { HandOff } from '../hold/hand-off.js';
+import { type GivenBack, HeldLock, type LockKeeper, type LockWaiter, type ReleaseListener } from '../hold/held-lock.js';
+import type { Moment } from '../hold/lease-clock.js';
+import type { RecallableRelease } from '../hold/recallable-release.js';
+import { Tenure } from '../hold/tenure.js';
 import { CHECKED, invariant } from '../invariants.js';
-import {
-  type GivenBack,
-  HeldLock,
-  type LockKeeper,
-  type LockWaiter,
-  type ReleaseListener,
-} from '../lease/held-lock.js';
-import type { Moment } from '../lease/lease-clock.js';
-import type { RecallableRelease } from '../lease/recallable-release.js';
 import type { Services } from '../services.js';
 import type { AcquisitionTerms } from '../terms/lock-options.js';
-import { TurnToAsk } from '../waiting/turn-to-ask.js';
-import { HandOff } from './hand-off.js';
-import { Tenure } from './tenure.js';
+import { TurnToAsk } from '../wait/turn-to-ask.js';
+import { WaitingLine } from '../wait/waiting-line.js';
 import { isRegistered, unregister, WaiterHeartbeat } from './waiter-registration.js';
-import { WaitingLine } from './waiting-line.js';
 
 const NONE: readonly never[] = [];
 

@@ -1,7 +1,7 @@
 import type { HeldType } from '../../backends/lock-backend.js';
 import type { LinkedQueue } from '../collections/linked-queue.js';
-import type { HeldLock, LockWaiter } from '../lease/held-lock.js';
-import type { WaitingQueue } from '../waiting/outage-limit.js';
+import type { HeldLock, LockWaiter } from '../hold/held-lock.js';
+import type { WaitingQueue } from '../wait/outage-limit.js';
 
 /** One lock, or single flight, in one process. */
 export interface LocalQueue {

@@ -1,6 +1,6 @@
 import type { HeldType, OwnerRef } from '../../backends/lock-backend.js';
 import type { Timer } from '../../backends/runtime.js';
-import type { LockWaiter } from '../lease/held-lock.js';
+import type { LockWaiter } from '../hold/held-lock.js';
 import type { Services } from '../services.js';
 
 /** The services that are needed here. */

@@ -1,16 +1,16 @@
 import { BackOff } from '../../backends/back-off.js';
 import type { AcquireReply, BackendError } from '../../backends/lock-backend.js';
 import type { Timer } from '../../backends/runtime.js';
-import { type Asker, Attempt, type Failed, type Outcome } from '../attempt.js';
-import { Doubt } from '../doubt.js';
+import { type Asker, Attempt, type Failed, type Outcome } from '../ask/attempt.js';
+import { Doubt } from '../ask/doubt.js';
 import type { LockLostError } from '../errors.js';
-import { confirmLease } from '../lease/confirm-lease.js';
-import type { GivenBack, HeldLock, LockKeeper, ReadDowngrade } from '../lease/held-lock.js';
+import { confirmLease } from '../hold/confirm-lease.js';
+import type { GivenBack, HeldLock, LockKeeper, ReadDowngrade } from '../hold/held-lock.js';
+import { lockLostError } from '../hold/loss-reasons.js';
 import type { LockTable } from '../lock-table.js';
-import { lockLostError } from '../loss-reasons.js';
 import type { LockQueue } from '../queue/lock-queue.js';
-import { permanentError, unavailableError } from '../waiting/wait-errors.js';
-import type { Waiter } from '../waiting/waiter.js';
+import { permanentError, unavailableError } from '../wait/wait-errors.js';
+import type { Waiter } from '../wait/waiter.js';
 
 /**
  * A reader that is granted `undefined`, because the write lock was given back meanwhile, acquires the read lock by

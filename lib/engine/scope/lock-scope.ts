@@ -1,5 +1,5 @@
 import { AsyncLocalStorage } from 'node:async_hooks';
-import type { HeldLock } from '../lease/held-lock.js';
+import type { HeldLock } from '../hold/held-lock.js';
 import type { Lease } from '../lease/lease.js';
 import type { ShareGates } from './share-gate.js';
 

@@ -1,14 +1,14 @@
 import { type HeldType, isReadWrite } from '../../backends/lock-backend.js';
 import { listOf } from '../collections/list-of.js';
 import { LockBusyError, LockConfigurationError, LockUpgradeError } from '../errors.js';
-import { confirmLease } from '../lease/confirm-lease.js';
-import type { HeldLock, LockWaiter } from '../lease/held-lock.js';
+import { confirmLease } from '../hold/confirm-lease.js';
+import type { HeldLock, LockWaiter } from '../hold/held-lock.js';
 import type { LockLease } from '../lease/lock-lease.js';
 import type { LockTable } from '../lock-table.js';
 import type { Services } from '../services.js';
 import type { Milliseconds } from '../terms/duration.js';
 import type { AcquisitionTerms } from '../terms/lock-options.js';
-import { Waiter } from '../waiting/waiter.js';
+import { Waiter } from '../wait/waiter.js';
 import { Downgrade } from './downgrade.js';
 import { currentScope, type LockScope, liveFrom, lockScopes, noteCall, type ScopedLease } from './lock-scope.js';
 import type { EnteredGate, ShareGate, ShareMode } from './share-gate.js';

@@ -1,5 +1,5 @@
 import { LinkedQueue } from '../collections/linked-queue.js';
-import type { LockWaiter } from '../lease/held-lock.js';
+import type { LockWaiter } from '../hold/held-lock.js';
 
 /** How a child of a share uses the lock: alone among its siblings, or reading beside other readers. */
 export type ShareMode = 'exclusive' | 'shared';

@@ -1,13 +1,13 @@
 import { BackendError, noAnswer, withReason } from '../../backends/lock-backend.js';
-import { Attempt, type AttemptReply, type FoundBusy, type Granted, type Outcome } from '../attempt.js';
-import type { HeldLock } from '../lease/held-lock.js';
+import { Attempt, type AttemptReply, type FoundBusy, type Granted, type Outcome } from '../ask/attempt.js';
+import type { HeldLock } from '../hold/held-lock.js';
 import { announceAcquired, startTime } from '../lease/lease-events.js';
 import type { LockLease } from '../lease/lock-lease.js';
 import type { LockTable } from '../lock-table.js';
 import type { AcquisitionTerms } from '../terms/lock-options.js';
 import { isTraced, traceAcquisition } from '../trace/trace-acquisition.js';
-import type { WaitingQueue } from '../waiting/outage-limit.js';
-import type { Caller } from '../waiting/waiter.js';
+import type { WaitingQueue } from '../wait/outage-limit.js';
+import type { Caller } from '../wait/waiter.js';
 import { acquireAllOrNone, type BusyLock, type WantedGroup } from './all-or-none.js';
 import { WantedLock } from './wanted-lock.js';
 

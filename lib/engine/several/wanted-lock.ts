@@ -1,13 +1,13 @@
-import type { Attempt } from '../attempt.js';
+import type { Attempt } from '../ask/attempt.js';
 import type { HolderClient } from '../clients/describe-holder.js';
-import type { HeldLock, LockWaiter } from '../lease/held-lock.js';
+import type { HeldLock, LockWaiter } from '../hold/held-lock.js';
 import type { LockQueues, LockTable } from '../lock-table.js';
-import type { WaitingLine } from '../queue/waiting-line.js';
 import { closeGatesAbove, findReentry, isStillShared, type Reentry, shareMode } from '../scope/reentry.js';
 import type { EnteredGate, ShareGate } from '../scope/share-gate.js';
 import type { Milliseconds } from '../terms/duration.js';
 import type { AcquisitionTerms } from '../terms/lock-options.js';
-import { type Caller, Waiter } from '../waiting/waiter.js';
+import { type Caller, Waiter } from '../wait/waiter.js';
+import type { WaitingLine } from '../wait/waiting-line.js';
 import { holderInWords } from './all-or-none.js';
 import type { Wanted } from './hold-and-wait.js';
 

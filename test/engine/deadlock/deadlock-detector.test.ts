@@ -1,6 +1,6 @@
 import { InProcessWaits, WaitStore } from '../../../lib/backends/in-process-waits.js';
 import { DeadlockDetector } from '../../../lib/engine/deadlock/deadlock-detector.js';
-import type { LockWaiter } from '../../../lib/engine/lease/held-lock.js';
+import type { LockWaiter } from '../../../lib/engine/hold/held-lock.js';
 import { LockScope, lockScopes, type ScopedLease } from '../../../lib/engine/scope/lock-scope.js';
 import { ShareGates } from '../../../lib/engine/scope/share-gate.js';
 import { VirtualRuntime } from '../../support/runtime/virtual-runtime.js';

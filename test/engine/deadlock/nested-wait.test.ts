@@ -1,5 +1,5 @@
 import { isGateId, NestedWait, type WaitingPlace } from '../../../lib/engine/deadlock/nested-wait.js';
-import type { LockWaiter } from '../../../lib/engine/lease/held-lock.js';
+import type { LockWaiter } from '../../../lib/engine/hold/held-lock.js';
 import { LockScope, lockScopes, noteCall, type ScopedLease } from '../../../lib/engine/scope/lock-scope.js';
 import { ShareGates } from '../../../lib/engine/scope/share-gate.js';
 

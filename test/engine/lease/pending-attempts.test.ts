@@ -1,7 +1,7 @@
 import { setFlagsFromString } from 'node:v8';
 import { runInNewContext } from 'node:vm';
 import type { AcquireRequest, Removal } from '../../../lib/backends/lock-backend.js';
-import { type Attempt, PendingAttempts } from '../../../lib/engine/attempt.js';
+import { type Attempt, PendingAttempts } from '../../../lib/engine/ask/attempt.js';
 import { FOREVER } from '../../../lib/engine/terms/duration.js';
 import { openVirtualWorld, type VirtualProcess } from '../../support/lock-world.js';
 import { latch } from '../../support/section.js';

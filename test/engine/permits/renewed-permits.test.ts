@@ -1,5 +1,5 @@
 import type { SynchronizerBackend } from '../../../lib/backends/synchronizer-backend.js';
-import { LeaseClock } from '../../../lib/engine/lease/lease-clock.js';
+import { LeaseClock } from '../../../lib/engine/hold/lease-clock.js';
 import { RenewedPermits } from '../../../lib/engine/permits/renewed-permits.js';
 import type { Synchronizer } from '../../../lib/engine/permits/synchronizer.js';
 import type { Services } from '../../../lib/engine/services.js';

@@ -1,8 +1,8 @@
-import type { LockWaiter } from '../../../lib/engine/lease/held-lock.js';
+import type { LockWaiter } from '../../../lib/engine/hold/held-lock.js';
 import { type ShareGate, ShareGates, type ShareMode } from '../../../lib/engine/scope/share-gate.js';
 import { FOREVER } from '../../../lib/engine/terms/duration.js';
 import type { AcquisitionTerms } from '../../../lib/engine/terms/lock-options.js';
-import { Waiter } from '../../../lib/engine/waiting/waiter.js';
+import { Waiter } from '../../../lib/engine/wait/waiter.js';
 import { VirtualRuntime } from '../../support/runtime/virtual-runtime.js';
 
 describe('the gates of a share', () => {

@@ -7,7 +7,7 @@ import type {
   TakenPermits,
 } from '../../../../lib/backends/synchronizer-backend.js';
 import type { SemaphoreType, SynchronizerState } from '../../../../lib/backends/synchronizer-state.js';
-import { validity } from '../../../../lib/engine/lease/lease-clock.js';
+import { validity } from '../../../../lib/engine/hold/lease-clock.js';
 import type { SimulatedLink } from './simulated-link.js';
 import { SimulatedSubscription } from './simulated-subscription.js';
 

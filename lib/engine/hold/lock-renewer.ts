@@ -1,0 +1,81 @@
+import type { HeldType, LockBackend, RenewRequest } from '../../backends/lock-backend.js';
+import { listOf } from '../collections/list-of.js';
+import type { EventHub } from '../events/event-hub.js';
+import { announceRenewalFailed, eventOf } from '../lease/lease-events.js';
+import type { HeldLock } from './held-lock.js';
+import { blockedWarning, type Loss, lockLostError } from './loss-reasons.js';
+import type { Renewer } from './watchdog.js';
+
+/**
+ * Renews the locks of one service. Each lock has its own request. The backend sends the requests of one tick together.
+ */
+export class LockRenewer implements Renewer<HeldLock> {
+  /** Renewals are failing, and a warning was logged. */
+  private failing = false;
+
+  constructor(
+    private readonly backend: LockBackend,
+    private readonly events: EventHub,
+  ) {}
+
+  async renew([held]: readonly HeldLock[], leaseTime: number): Promise<readonly boolean[]> {
+    let failed = true;
+    try {
+      const isHeld = await this.renewAlone(held, leaseTime);
+      failed = false;
+      return listOf(isHeld);
+    } finally {
+      this.answered(held, failed);
+    }
+  }
+
+  renewAlone(held: HeldLock, leaseTime: number): Promise<boolean> {
+    held.commandSent();
+    return this.backend.renew(new Renewal(held, leaseTime));
+  }
+
+  answered(held: HeldLock, failed: boolean): void {
+    held.commandSettled();
+    if (!failed) this.failing = false;
+  }
+
+  async remaining(held: HeldLock): Promise<number | undefined> {
+    const { owners } = await this.backend.inspect(held.key);
+    return owners.find(({ owner }) => owner === held.owner)?.remaining;
+  }
+
+  renewed(held: HeldLock): void {
+    if (this.events.hasListener('renewed')) this.events.emit('renewed', eventOf(held));
+  }
+
+  failed(held: HeldLock, remainingTime: number, error: Error): void {
+    const warning = `Could not renew the lock '${held.name}'; retrying until its lease ends in ${remainingTime} ms: ${error.message}`;
+    if (!this.failing) this.events.logger.warn(warning);
+    this.failing = true;
+    announceRenewalFailed(this.events, held, remainingTime, error);
+  }
+
+  lost(held: HeldLock, loss: Loss): void {
+    held.lose(lockLostError(held.name, loss));
+  }
+
+  blocked(blockedFor: number, leaseTime: number): void {
+    this.events.logger.warn(blockedWarning(blockedFor, leaseTime));
+  }
+}
+
+/** A class, because each lock needs one every ten seconds: see docs/internals/decisions/classes-on-the-hot-path.md. */
+class Renewal implements RenewRequest {
+  readonly key: string;
+  readonly type: HeldType;
+  readonly owner: string;
+
+  constructor(
+    { key, type, owner }: HeldLock,
+    readonly leaseTime: number,
+  ) {
+    this.key = key;
+    this.type = type;
+    this.owner = owner;
+  }
+}

@@ -1,0 +1,112 @@
+import type { HeldType, ReleaseReply, ReleaseRequest } from '../../backends/lock-backend.js';
+import type { Departing } from '../ask/unsettled-releases.js';
+import { unreleasedOwner } from '../ask/unused-owner.js';
+import type { Services } from '../services.js';
+import type { HeldLock, ReleaseListener, ReleaseOutcome } from './held-lock.js';
+import { validity } from './lease-clock.js';
+
+/**
+ * The release of a held lock in the backend. Until it is sent, it can be recalled, and the lock is held as before. If
+ * the lock is given back again before the request would have been sent, the same request is resumed. Otherwise a loop
+ * on one lock would create and withdraw thousands of requests in one turn of the event loop.
+ */
+export class RecallableRelease implements ReleaseRequest, Departing {
+  unsent = false;
+  withdrawn = false;
+  /** The links of the list of unsettled releases. */
+  previous: Departing | undefined;
+  next: Departing | undefined;
+  readonly underWay = true;
+  whenAnswered: readonly (() => void)[] | undefined;
+
+  readonly key: string;
+  readonly type: HeldType;
+  readonly owner: string;
+  /** Receives the outcome; undefined: the caller of {@link send} awaits its promise instead. */
+  private listener: ReleaseListener | undefined;
+  /** After a recall, the outcome for the caller of {@link send}: see {@link passedOn}. */
+  private recalled: ReleaseOutcome | Promise<ReleaseOutcome> | undefined;
+
+  /**
+   * @param answered called when the request is settled, with the reply. If there was no answer, it is called without
+   *   one, and the lock is released in the background
+   */
+  constructor(
+    private readonly services: Pick<Services, 'backend' | 'backgroundReleases' | 'clock' | 'unsettledReleases'>,
+    readonly held: HeldLock,
+    private readonly answered: (reply: ReleaseReply | undefined) => void,
+  ) {
+    this.key = held.key;
+    this.type = held.type;
+    this.owner = held.owner;
+  }
+
+  /** @returns the outcome; undefined when `listener` receives it */
+  send(listener: ReleaseListener | undefined): Promise<ReleaseOutcome> | undefined {
+    this.listener = listener;
+    this.services.unsettledReleases.begin(this);
+    const outcome = this.services.backend.release(this).then(
+      (reply) => this.settle(reply),
+      () => this.settle(undefined),
+    );
+    return listener === undefined ? outcome : undefined;
+  }
+
+  /** Whether the lock can be held again, because the release has not been sent yet. */
+  get recallable(): boolean {
+    return this.unsent && !this.withdrawn;
+  }
+
+  /** Withdraws the release. */
+  recall(): void {
+    this.withdrawn = true;
+    this.services.unsettledReleases.end(this);
+  }
+
+  /** Settles a recalled release for its caller, with the outcome of the hand-off that replaced it. */
+  passedOn(outcome: ReleaseOutcome | Promise<ReleaseOutcome>): void {
+    const { listener } = this;
+    this.listener = undefined;
+    if (listener === undefined) this.recalled ??= outcome;
+    else if (typeof outcome === 'string') listener.releaseSettled(outcome);
+    else void outcome.then((settled) => listener.releaseSettled(settled));
+  }
+
+  /** Whether a recalled release can be sent after all. */
+  get resumable(): boolean {
+    return this.unsent && this.withdrawn;
+  }
+
+  /** Sends a recalled release after all. Returns as {@link send}. */
+  resume(listener: ReleaseListener | undefined): Promise<ReleaseOutcome> | undefined {
+    this.withdrawn = false;
+    this.services.unsettledReleases.begin(this);
+    this.listener = listener;
+    if (listener !== undefined) return undefined;
+    return new Promise((resolve) => {
+      this.listener = { releaseSettled: resolve };
+    });
+  }
+
+  private settle(reply: ReleaseReply | undefined): ReleaseOutcome | Promise<ReleaseOutcome> {
+    const outcome = this.withdrawn ? 'released' : this.outcomeOf(reply);
+    this.listener?.releaseSettled(outcome);
+    return this.recalled ?? outcome;
+  }
+
+  private outcomeOf(reply: ReleaseReply | undefined): ReleaseOutcome {
+    const { held, answered } = this;
+    const { backgroundReleases, clock, unsettledReleases } = this.services;
+    unsettledReleases.end(this);
+    if (reply === undefined) {
+      backgroundReleases.release(unreleasedOwner(held));
+      answered(undefined);
+      return 'unreachable';
+    }
+    backgroundReleases.followUp(held);
+    answered(reply);
+    // If the client resent a release after its answer was lost, the second copy finds nothing.
+    const executedTwice = reply.resent && clock.age(held.confirmed) < validity(held.validFor);
+    return reply.released || executedTwice ? 'released' : 'gone';
+  }
+}

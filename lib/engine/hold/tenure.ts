@@ -1,0 +1,163 @@
+import type { HeldType, ReleaseReply } from '../../backends/lock-backend.js';
+import { unusedOwner } from '../ask/unused-owner.js';
+import { CHECKED, invariant } from '../invariants.js';
+import { announceLost } from '../lease/lease-events.js';
+import type { Services } from '../services.js';
+import type { GivenBack, HeldLock, ReleaseListener, ReleaseOutcome } from './held-lock.js';
+import type { Moment } from './lease-clock.js';
+import { RecallableRelease } from './recallable-release.js';
+
+const NONE: readonly never[] = [];
+
+/** The services that are needed here. */
+type TenureServices = Pick<
+  Services,
+  'backend' | 'backgroundReleases' | 'clock' | 'events' | 'runtime' | 'unsettledReleases' | 'watchdog'
+>;
+
+/** The queue whose lock is held. */
+interface QueueOfTenure {
+  /**
+   * Called when a release is answered.
+   *
+   * @param reply undefined if there was no answer; the lock is then released in the background
+   */
+  released(held: HeldLock, reply: ReleaseReply | undefined): void;
+}
+
+/**
+ * One lock while this process holds it: its holders, and how they leave. Usually there is one holder. Only readers share
+ * a lock, and a writer that has taken the read lock as well.
+ *
+ * A holder is *dropped* when this process stops holding the lock for it: by a release or a transfer to another owner,
+ * or because it is *forgotten* (left to lapse) or *lost*. A release, transfer or detachment is *departing* until it is
+ * answered. Until then, the backend may still name the owner that has left.
+ */
+export class Tenure {
+  private holder: HeldLock | undefined = undefined;
+  private others: readonly HeldLock[] = NONE;
+  /** The number of departures that are unanswered. */
+  private departures = 0;
+  /** The latest release, until it is answered or recalled. */
+  private release: RecallableRelease | undefined = undefined;
+  /** The latest release, also after it was recalled. */
+  private latestRelease: RecallableRelease | undefined = undefined;
+
+  constructor(
+    private readonly services: TenureServices,
+    private readonly queue: QueueOfTenure,
+  ) {}
+
+  get holders(): readonly HeldLock[] {
+    if (this.holder === undefined) return NONE;
+    return this.others.length === 0 ? this.holder.alone : [this.holder, ...this.others];
+  }
+
+  get isHeld(): boolean {
+    return this.holder !== undefined;
+  }
+
+  /** Whether somebody who wants the lock as this type may hold it beside the present holders. */
+  admits(type: HeldType): boolean {
+    return this.holder === undefined || (type === 'read' && this.holder.type === 'read');
+  }
+
+  get isDeparting(): boolean {
+    return this.departures > 0;
+  }
+
+  /** The owner whose release is unanswered, if nobody else holds the lock here. */
+  get leaving(): string | undefined {
+    return this.holder === undefined ? this.release?.owner : undefined;
+  }
+
+  /** The release under way, if it is the only departure and can still be recalled. */
+  get recallable(): RecallableRelease | undefined {
+    return this.departures === 1 && this.release?.recallable ? this.release : undefined;
+  }
+
+  hold(held: HeldLock, now: Moment): void {
+    if (this.holder === undefined) this.holder = held;
+    else this.others = [...this.others, held];
+    if (CHECKED) this.check();
+    this.services.watchdog.guard(held, now);
+  }
+
+  drop(held: HeldLock): void {
+    this.services.watchdog.drop(held);
+    if (this.holder !== held) this.others = this.others.filter((other) => other !== held);
+    else if (this.others.length === 0) this.holder = undefined;
+    else [this.holder, ...this.others] = this.others;
+    if (CHECKED) this.check();
+  }
+
+  /** Drops a lock that is left to lapse. */
+  forget(held: HeldLock): void {
+    held.downgrade?.abandon();
+    this.drop(held);
+  }
+
+  /**
+   * Reports a lost lock, which was forgotten before, to the holders of its shares. A lock without shares is released,
+   * since the backend may still hold it.
+   */
+  reportLoss(held: HeldLock): void {
+    const { services } = this;
+    const [share] = held.shares;
+    if (share === undefined) services.backgroundReleases.release(unusedOwner(held));
+    else announceLost(services, held, held.lost as Error, share.terms);
+  }
+
+  /**
+   * Gives back a lock that was forgotten, because it was lost or abandoned. It is released only in the backend.
+   *
+   * @returns undefined if it was not forgotten
+   */
+  giveBackForgotten(held: HeldLock): ReleaseOutcome | undefined {
+    if (held.lost === undefined && held.abandoned === undefined) return undefined;
+    this.services.watchdog.drop(held);
+    this.services.backgroundReleases.release(unusedOwner(held));
+    return held.lost === undefined ? 'released' : 'gone';
+  }
+
+  /** Records that an owner begins to leave. */
+  departed(): void {
+    this.departures++;
+  }
+
+  /** Records that the backend has answered a departure, or gave no answer. */
+  arrived(): void {
+    this.departures--;
+    if (CHECKED) this.check();
+  }
+
+  /** Releases the lock in the backend. */
+  giveBack(held: HeldLock, listener?: ReleaseListener): GivenBack {
+    this.drop(held);
+    this.departed();
+    const { latestRelease } = this;
+    if (latestRelease?.held === held && latestRelease.resumable) {
+      this.release = latestRelease;
+      return latestRelease.resume(listener);
+    }
+    const release = new RecallableRelease(this.services, held, (reply) => {
+      this.arrived();
+      if (this.release === release) this.release = undefined;
+      this.queue.released(held, reply);
+    });
+    this.latestRelease = this.release = release;
+    return release.send(listener);
+  }
+
+  /** Withdraws a {@link recallable} release. Its lock has to be held again. */
+  recall(release: RecallableRelease): void {
+    release.recall();
+    this.release = undefined;
+    this.arrived();
+  }
+
+  private check(): void {
+    invariant(this.departures >= 0, 'more departures were answered than begun');
+    invariant(this.others.length === 0 || this.holder !== undefined, 'a lock has other holders but no first one');
+  }
+}

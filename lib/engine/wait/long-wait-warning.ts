@@ -1,0 +1,68 @@
+import type { Timer } from '../../backends/runtime.js';
+import type { LinkedQueue } from '../collections/linked-queue.js';
+import type { LockWaiter } from '../hold/held-lock.js';
+import type { Services } from '../services.js';
+import type { KnownHolder } from './wait-errors.js';
+
+/** A wait longer than this, in milliseconds, is logged. */
+const LONG_WAIT = 30_000;
+
+/**
+ * Warns when a caller of a queue has waited for over 30 s, and names the holder. It warns at most once every 30 s, and
+ * only once about the same caller.
+ *
+ * A timer of 30 s remembers the first and the last waiter of the queue. If the last one still waits when the timer
+ * fires, all waiters ahead of it have waited at least as long. Otherwise the first one may still be waiting, although
+ * others behind it have come and left. Callers that arrive while a timer runs are checked by the next one, so a caller
+ * is warned about after 30 to 60 s.
+ */
+export class LongWaitWarning {
+  private timer: Timer | undefined;
+  /** Waiters that were already warned about. */
+  private warned: WeakSet<LockWaiter> | undefined;
+
+  constructor(
+    private readonly services: Pick<Services, 'events' | 'holders' | 'presence' | 'runtime'>,
+    private readonly waiting: LinkedQueue<LockWaiter>,
+    private readonly holder: () => Pick<KnownHolder, 'holder' | 'client'>,
+  ) {}
+
+  /** Starts the timer, unless it is running already. */
+  watch(): void {
+    if (this.timer !== undefined) return;
+    const { first, last } = this.waiting;
+    if (first === undefined || last === undefined) return;
+    this.timer = this.services.runtime.timer(LONG_WAIT, () => this.check(first, last));
+    this.services.presence.noticed();
+  }
+
+  close(): void {
+    this.timer?.cancel();
+    this.timer = undefined;
+  }
+
+  private check(first: LockWaiter, last: LockWaiter): void {
+    this.timer = undefined;
+    const waiter = last.settled ? first : last;
+    if (!waiter.settled && !waiter.terms.standsBy && !this.warned?.has(waiter)) this.warn(waiter);
+    this.watch();
+  }
+
+  private warn(waiter: LockWaiter): void {
+    this.warned ??= new WeakSet();
+    for (const waiting of this.waiting) {
+      this.warned.add(waiting);
+      if (waiting === waiter) break;
+    }
+    const { length } = this.waiting;
+    const [waiters, longest] = length > 1 ? [`${length} callers wait`, ', the longest'] : ['A caller has waited', ''];
+    const { events, holders } = this.services;
+    const { holder, client } = this.holder();
+    const warning = holders.describe(holder, client, (who) =>
+      events.logger.warn(
+        `${waiters} for the lock '${waiter.name}'${longest} for over ${LONG_WAIT / 1_000} s; held by ${who}`,
+      ),
+    );
+    events.unawaited(warning);
+  }
+}

@@ -1,0 +1,222 @@
+import type { BackendError, Busy } from '../../backends/lock-backend.js';
+import { LinkedQueue } from '../collections/linked-queue.js';
+import type { LockBusyError, LockUnavailableError } from '../errors.js';
+import type { HeldLock, LockWaiter } from '../hold/held-lock.js';
+import type { Moment } from '../hold/lease-clock.js';
+import type { Services } from '../services.js';
+import { LongWaitWarning } from './long-wait-warning.js';
+import { SILENCE, type WaitingQueue } from './outage-limit.js';
+import type { RestingCallers } from './ping-while-waiting.js';
+import { busyError, type KnownHolder, permanentError, unavailableError } from './wait-errors.js';
+import type { Caller } from './waiter.js';
+
+/** The parts of a queue that its line needs. */
+interface QueueOfLine<Queued> {
+  readonly key: string;
+  readonly holders: readonly HeldLock[];
+  /** Whether a request about the lock is unanswered. */
+  readonly isAsking: boolean;
+  /** Whether a backend in which callers wait has not said yet that they wait for the lock. */
+  readonly isUndecided?: boolean;
+  /** Called after a waiter has left the line without being served. */
+  left(waiter: Queued): void;
+}
+
+/**
+ * The callers of one process that wait for one lock, in the order of their arrival. Callers that are not served leave
+ * only here. They get the error that says why: the lock is busy (with its holder), or the backend does not answer.
+ */
+export class WaitingLine<Queued extends LockWaiter = LockWaiter> implements WaitingQueue, RestingCallers {
+  readonly waiters = new LinkedQueue<Queued>();
+  /** The last request's failure, until the backend answers again. */
+  failure: BackendError | undefined = undefined;
+  resting = false;
+
+  /** The last answer that named another holder, and when it arrived. */
+  private busyReply: Busy | undefined = undefined;
+  private busyAt: Moment | undefined = undefined;
+  private longWaits: LongWaitWarning | undefined = undefined;
+
+  constructor(
+    private readonly services: Services,
+    private readonly queue: QueueOfLine<Queued>,
+  ) {}
+
+  get key(): string {
+    return this.queue.key;
+  }
+
+  get keys(): readonly string[] {
+    return [this.queue.key];
+  }
+
+  get isEmpty(): boolean {
+    return this.waiters.length === 0;
+  }
+
+  /** Whether nobody waits for the lock, asks for it or holds it. */
+  get isIdle(): boolean {
+    const { isAsking, holders } = this.queue;
+    return this.isEmpty && !isAsking && holders.length === 0;
+  }
+
+  // ── Callers leave ──────────────────────────────────────────────────────────────────────────────────────────────────
+
+  /** Ends the wait of a waiter after its waitTime or when its signal aborts. */
+  watch(waiter: Queued): void {
+    waiter.watch((reason) => {
+      // When the caller's signal aborts, this error is discarded, so it must not emit a `busy` event.
+      const error = reason === 'abort' ? this.unavailable(waiter) : this.refusal(waiter);
+      this.leave(waiter);
+      return error;
+    });
+  }
+
+  /** Removes a waiter that was not served, and refuses it. */
+  dismiss(waiter: Queued, error: Error): void {
+    this.leave(waiter);
+    waiter.refuse(error);
+  }
+
+  refuseWhere(errorOf: (waiter: Queued) => Error | undefined): void {
+    for (const waiter of this.waiters) {
+      const error = errorOf(waiter);
+      if (error !== undefined) this.dismiss(waiter, error);
+    }
+  }
+
+  /** Records that a waiter's request failed, and refuses the waiter if another request would fail, too. */
+  failed(waiter: Queued, error: BackendError): void {
+    this.failure = error;
+    if (waiter.settled || error.kind === 'unavailable') return;
+    this.dismiss(waiter, permanentError(waiter, this.services.backend, error));
+  }
+
+  /** Reports the last failure for the first waiter, which continues to wait. */
+  reportFailure(): void {
+    const { first } = this.waiters;
+    if (first !== undefined) this.services.outages.attemptFailed(() => this.unavailable(first));
+  }
+
+  /**
+   * Removes a waiter, served or not. A queue that serves several waiters in a row may remove all but the last directly
+   * from `waiters`.
+   */
+  remove(waiter: Queued): void {
+    this.waiters.remove(waiter);
+    if (this.isEmpty) this.close();
+  }
+
+  private leave(waiter: Queued): void {
+    this.remove(waiter);
+    this.queue.left(waiter);
+  }
+
+  // ── What they wait for ─────────────────────────────────────────────────────────────────────────────────────────────
+
+  get mayAnyLeave(): boolean {
+    for (const { mayLeave } of this.waiters) if (mayLeave) return true;
+    return false;
+  }
+
+  /** Called when the callers wait until the lock's state changes. */
+  rest(): void {
+    if (this.services.advisesWaitTime) this.adviseWaitTime();
+    this.longWaits ??= new LongWaitWarning(this.services, this.waiters, () => this.knownHolder);
+    this.longWaits.watch();
+    this.services.pings.rest(this);
+  }
+
+  private adviseWaitTime(): void {
+    const { first } = this.waiters;
+    const isBusy = this.busyReply !== undefined || this.queue.holders.length > 0;
+    if (!isBusy || first === undefined || first.triesOnce || first.mayLeave) return;
+    if (first.terms.standsBy || first.terms.choseWaitTime) return;
+    this.services.advisesWaitTime = false;
+    this.services.events.logger.warn(
+      `A caller waits for ${first.what} without a limit, because neither the call nor RedisLockModule sets a waitTime. It would even wait for a client that has gone. Set waitTime of RedisLockModule (Infinity, if that is what you want). This is logged once`,
+    );
+  }
+
+  /** Called when nobody waits any more. */
+  close(): void {
+    this.longWaits?.close();
+    if (this.resting) this.services.pings.unrest(this);
+  }
+
+  /**
+   * Records the backend's answer that others hold the lock.
+   *
+   * @param isNeeded whether a waiter may leave and get an error that names the holder
+   */
+  foundBusy(reply: Busy, at: Moment, isNeeded: boolean): void {
+    this.failure = undefined;
+    this.busyReply = reply;
+    this.busyAt = at;
+    if (this.services.advisesWaitTime) this.adviseWaitTime();
+    if (isNeeded && reply.holder !== undefined) this.services.holders.expect(reply.holder);
+  }
+
+  /**
+   * Whether a busy answer names an owner of this process whose release is not answered yet. Such an answer does not
+   * count, and the waiter asks once more after that release. It does so only once.
+   *
+   * @param answered called when the release is answered
+   */
+  asksBehindRelease(waiter: Queued, { holder }: Busy, answered: () => void): boolean {
+    if (waiter.askedAgain || !this.services.unsettledReleases.onAnswer(holder, answered)) return false;
+    waiter.askedAgain = true;
+    return true;
+  }
+
+  /** The lock is held here now, so the known holder is out of date. */
+  forgetHolder(): void {
+    this.busyReply = this.busyAt = undefined;
+  }
+
+  /** The error for a waiter that was not served in time. */
+  refusal(waiter: Queued): Error {
+    return this.isUnavailableTo(waiter) ? this.unavailable(waiter) : this.busy(waiter);
+  }
+
+  /** Whether a caller was not served because of an outage, and not because of a busy lock. */
+  isUnavailableTo(caller: Caller<never>): boolean {
+    if (this.failure !== undefined || this.services.outages.isSilent(caller, this.keys, this.queue.isAsking))
+      return true;
+    return this.queue.isUndecided === true && this.busyReply === undefined && caller.terms.waitTime >= SILENCE;
+  }
+
+  busy(waiter: Queued): LockBusyError {
+    const error = busyError(waiter, this.knownHolder);
+    const { events } = this.services;
+    if (!events.hasListener('busy')) return error;
+    const { remainingTime, holder, holderClient } = error;
+    const { type, group, method } = waiter.terms;
+    events.emit('busy', { name: waiter.name, type, group, method, remainingTime, holder, holderClient });
+    return error;
+  }
+
+  unavailable(waiter: Queued): LockUnavailableError {
+    const { backend, outages } = this.services;
+    return unavailableError(waiter, backend, this.failure ?? outages.failure(this.keys));
+  }
+
+  /** The known holder of the lock: from this process, or from the backend's last answer. */
+  private get knownHolder(): KnownHolder {
+    const { clock, holders } = this.services;
+    const [held] = this.queue.holders;
+    if (held !== undefined) {
+      const remaining = timeLeft(held.validFor, clock.age(held.confirmed));
+      return { holder: held.owner, here: true, remaining, fixed: held.fixed, client: holders.own(held) };
+    }
+    const { busyReply, busyAt } = this;
+    const isLimited = busyReply !== undefined && busyAt !== undefined && busyReply.remaining >= 0;
+    const remaining = isLimited ? timeLeft(busyReply.remaining, clock.age(busyAt)) : -1;
+    const holder = busyReply?.holder;
+    return { holder, here: false, remaining, client: holders.known(holder), unrecorded: holders.unrecorded(holder) };
+  }
+}
+
+function timeLeft(time: number, age: number): number {
+  return Math.max(0, Math.round(time - age));
+}

@@ -1,0 +1,30 @@
+import { HandOffBudget } from '../../../lib/engine/hold/hand-off-budget.js';
+import { type HeldLock, TokenBlock } from '../../../lib/engine/hold/held-lock.js';
+
+describe('the budget for hand-offs in one process', () => {
+  /** The process got the lock after running for an hour, with tokens for further callers unless `left` is undefined. */
+  const held = (left?: number) => {
+    const block = left === undefined ? undefined : new TokenBlock(64);
+    if (block !== undefined) block.left = left as number;
+    return { since: 3_600_000, block } as HeldLock;
+  };
+  const isSpent = (waiting: number, elapsed: number, left?: number) =>
+    new HandOffBudget().isSpent(held(left), waiting, { monotonic: 3_600_000 + elapsed, wall: 0 });
+
+  it.each([
+    ['the last caller', 1, 25],
+    ['a caller with another one behind it', 2, 20],
+    ['a caller with many others behind it', 100, 20],
+  ])('for %s ends some time after the process got the lock, not after the process started', (_, waiting, limit) => {
+    for (const left of [undefined, 64]) {
+      expect(isSpent(waiting, 0, left)).toBe(false);
+      expect(isSpent(waiting, limit - 1, left)).toBe(false);
+      expect(isSpent(waiting, limit, left)).toBe(true);
+    }
+  });
+
+  it('ends with the last token that was reserved', () => {
+    expect(isSpent(2, 1, 1)).toBe(false);
+    expect(isSpent(2, 1, 0)).toBe(true);
+  });
+});

@@ -1,0 +1,92 @@
+import { Attempt } from '../../../lib/engine/ask/attempt.js';
+import { LockLostError } from '../../../lib/engine/errors.js';
+import { HeldLock, type LockKeeper, type LockShare } from '../../../lib/engine/hold/held-lock.js';
+import { FOREVER } from '../../../lib/engine/terms/duration.js';
+import { openVirtualWorld } from '../../support/lock-world.js';
+
+const TERMS = {
+  onLost: 'throw',
+  release: 'confirmed',
+  reentry: true,
+  holdAtMost: FOREVER,
+  group: '',
+  method: '',
+} as const;
+
+/** Records what happens to a held lock. */
+class Keeper implements LockKeeper {
+  readonly name = 'order';
+  readonly key = 'lock:order';
+  readonly log: string[] = [];
+
+  giveBack(): 'released' {
+    this.log.push('given back');
+    return 'released';
+  }
+
+  forget(): void {
+    this.log.push('forgotten');
+  }
+
+  lost(): void {
+    this.log.push('lost');
+  }
+}
+
+describe('a held lock', () => {
+  const world = openVirtualWorld();
+
+  const open = async () => {
+    const { locks, runtime } = await world.process();
+    const { services } = locks.engine;
+    await runtime.advance(500);
+    const attempt = new Attempt(services, 'lock:order', 'ann:1', { type: 'reentrant', leaseTime: 10_000 });
+    await runtime.advance(70);
+    const reply = { acquired: true, token: 7, reserved: 0 } as const;
+    await attempt.outcome(Promise.resolve(reply), () => {});
+    const keeper = new Keeper();
+    const losses: Error[][] = [];
+    const held = new HeldLock(keeper, attempt, false, reply, runtime.monotonic());
+    const share = (): LockShare => {
+      const lost: Error[] = [];
+      losses.push(lost);
+      const made: LockShare = { terms: TERMS, requestEnd: () => {}, lose: (error) => void lost.push(error) };
+      held.share(made);
+      return made;
+    };
+    return { held, keeper, losses, share, now: services.clock.now() };
+  };
+
+  it('lasts for its lease from when it was requested, or confirmed', async () => {
+    const { held, now } = await open();
+    expect(held.leaseEnd).toBe(10_500);
+    held.confirm(now, 60_000);
+    expect(held.leaseEnd).toBe(60_570);
+  });
+
+  it('is given back with the last of its shares, in whatever order they end', async () => {
+    const { held, keeper, share, now } = await open();
+    const [first, second, third] = [share(), share(), share()];
+    expect(held.shares).toEqual([first, second, third]);
+    expect(held.drop(second, now)).toBe('released');
+    expect(held.shares).toEqual([first, third]);
+    held.drop(first, now);
+    expect(held.shares).toEqual([third]);
+    expect(keeper.log).toEqual([]);
+    held.drop(third, now);
+    expect(held.shares).toEqual([]);
+    expect(keeper.log).toEqual(['given back']);
+  });
+
+  it('is lost once, for each of its shares', async () => {
+    const { held, keeper, losses, share } = await open();
+    share();
+    share();
+    const [error, later] = ['gone', 'gone again'].map((message) => new LockLostError(message, 'order'));
+    held.lose(error);
+    held.lose(later);
+    expect(held.lost).toBe(error);
+    expect(losses).toEqual([[error], [error]]);
+    expect(keeper.log).toEqual(['lost']);
+  });
+});

@@ -1,0 +1,119 @@
+import type { ReleaseReply } from '../../../lib/backends/lock-backend.js';
+import { Attempt } from '../../../lib/engine/ask/attempt.js';
+import { HeldLock, type LockKeeper, type ReleaseOutcome } from '../../../lib/engine/hold/held-lock.js';
+import { RecallableRelease } from '../../../lib/engine/hold/recallable-release.js';
+import { openVirtualWorld } from '../../support/lock-world.js';
+import { latch } from '../../support/section.js';
+import { answerAfter, refused } from '../../support/watched/watched-backend.js';
+
+const KEEPER: LockKeeper = {
+  name: 'order',
+  key: 'lock:order',
+  giveBack: () => undefined,
+  forget: () => {},
+  lost: () => {},
+};
+
+describe('a release', () => {
+  const world = openVirtualWorld();
+
+  const open = async (lateCopiesUntil?: number) => {
+    const process = await world.process();
+    const { services } = process.locks.engine;
+    const attempt = new Attempt(services, KEEPER.key, services.newOwner(), { type: 'reentrant', leaseTime: 10_000 });
+    const reply = await services.backend.acquire(attempt);
+    if (!reply.acquired) throw new Error('the lock is busy');
+    await attempt.outcome(Promise.resolve({ ...reply, validUntil: lateCopiesUntil }), () => {});
+    const held = new HeldLock(KEEPER, attempt, false, reply, 0);
+    const replies: (ReleaseReply | undefined)[] = [];
+    const release = new RecallableRelease(services, held, (answer) => replies.push(answer));
+    return { ...process, release, replies };
+  };
+
+  /** A listener, and what it has heard. */
+  const listener = () => {
+    const heard: ReleaseOutcome[] = [];
+    return { heard, releaseSettled: (outcome: ReleaseOutcome) => void heard.push(outcome) };
+  };
+
+  it('tells its caller, or its listener, that the lock was released', async () => {
+    const first = await open();
+    expect(await first.release.send(undefined)).toBe('released');
+    expect(first.replies).toMatchObject([{ released: true }]);
+    const second = await open();
+    const listening = listener();
+    expect(second.release.send(listening)).toBeUndefined();
+    await second.runtime.settle();
+    expect(listening.heard).toEqual(['released']);
+  });
+
+  it('is repeated when there was no answer, and its caller is told so at once', async () => {
+    const { release, replies, backend, runtime, locks } = await open();
+    backend.disturb(refused, 'release');
+    expect(await release.send(undefined)).toBe('unreachable');
+    expect(replies).toEqual([undefined]);
+    backend.heal();
+    await runtime.advance(1_000);
+    expect(await locks.isLocked('order')).toBe(false);
+  });
+
+  it.each([
+    ['once', undefined, 1],
+    ['once more if a copy of the acquisition may still be executed', 0, 2],
+  ])('is sent %s', async (_, lateCopiesUntil, count) => {
+    const { release, backend, runtime } = await open(lateCopiesUntil);
+    await runtime.advance(100);
+    expect(await release.send(undefined)).toBe('released');
+    await runtime.advance(5_000);
+    expect(backend.count('release')).toBe(count);
+  });
+
+  describe('that is recalled', () => {
+    const recalled = async (listening?: ReturnType<typeof listener>) => {
+      const opened = await open();
+      const { release, backend } = opened;
+      const answer = latch();
+      backend.disturb(answerAfter(answer.promise), 'release');
+      const sent = release.send(listening);
+      release.unsent = true;
+      expect(release.recallable).toBe(true);
+      release.recall();
+      expect([release.recallable, release.resumable]).toEqual([false, true]);
+      return { ...opened, answer, sent };
+    };
+
+    it.each<[string, ReleaseOutcome | Promise<ReleaseOutcome>]>([
+      ['', 'gone'],
+      [', which comes later', Promise.resolve('gone')],
+    ])('reports once what became of the lock instead%s', async (_, outcome) => {
+      const listening = listener();
+      const { release, answer, runtime, replies } = await recalled(listening);
+      release.passedOn(outcome);
+      await runtime.settle();
+      answer.open();
+      await runtime.settle();
+      expect(listening.heard).toEqual(['gone']);
+      expect(replies).toEqual([]);
+    });
+
+    it('reports that to a caller that waits for it, too', async () => {
+      const { release, answer, sent } = await recalled();
+      release.passedOn('gone');
+      release.passedOn('released');
+      answer.open();
+      expect(await sent).toBe('gone');
+    });
+
+    it('reports its answer when it is sent after all', async () => {
+      const { release, answer, runtime, replies } = await recalled(listener());
+      const listening = listener();
+      release.passedOn('released');
+      expect(release.resume(listening)).toBeUndefined();
+      release.unsent = false;
+      answer.open();
+      await runtime.settle();
+      expect(listening.heard).toEqual(['released']);
+      expect(replies).toMatchObject([{ released: true }]);
+    });
+  });
+});

@@ -1,0 +1,181 @@
+import { type LockBackend, NodeHealth } from '../../../lib/backends/lock-backend.js';
+import { LockUnavailableError } from '../../../lib/engine/errors.js';
+import { EventHub } from '../../../lib/engine/events/event-hub.js';
+import { FOREVER } from '../../../lib/engine/terms/duration.js';
+import { OutageLimit, type WaitingQueue } from '../../../lib/engine/wait/outage-limit.js';
+import { Caller } from '../../../lib/engine/wait/waiter.js';
+import { ms, RecordingLogger } from '../../support/lock-world.js';
+import { VirtualRuntime } from '../../support/runtime/virtual-runtime.js';
+
+const KEYS = ['lock:order'];
+
+class Waiting extends Caller<never> {
+  error: Error | undefined;
+
+  constructor(runtime: VirtualRuntime, waitTime: number, outageTimeout: number) {
+    const terms = { waitTime: ms(waitTime), outageTimeout: ms(outageTimeout), signal: undefined };
+    super(
+      'order',
+      terms,
+      runtime,
+      () => {},
+      (error) => {
+        this.error = error;
+      },
+    );
+  }
+
+  get what(): string {
+    return `the lock '${this.name}'`;
+  }
+}
+
+describe('the limit of waits in an outage', () => {
+  const setUp = () => {
+    const runtime = new VirtualRuntime();
+    const logger = new RecordingLogger();
+    const callers: Waiting[] = [];
+    let changed = (_: NodeHealth) => {};
+    const node = new NodeHealth('redis 127.0.0.1:6379/0', runtime, (node) => changed(node));
+    const health = {
+      node: () => node,
+      ping: () => {},
+      listen: (listener: typeof changed) => {
+        changed = listener;
+      },
+    };
+    const queue: WaitingQueue = {
+      keys: KEYS,
+      refuseWhere: (errorOf) => {
+        for (const caller of callers.filter(({ settled }) => !settled)) {
+          const error = errorOf(caller);
+          if (error !== undefined) caller.refuse(error);
+        }
+      },
+    };
+    const queues = {
+      get isEmpty() {
+        return callers.every(({ settled }) => settled);
+      },
+      forEach: (visit: (queue: WaitingQueue) => void) => visit(queue),
+    };
+    const backend = { health, description: 'redis' } as unknown as LockBackend;
+    const limit = new OutageLimit(backend, runtime, new EventHub(runtime, logger), queues);
+    const arrive = (waitTime: number, outageTimeout: number) => {
+      const caller = new Waiting(runtime, waitTime, outageTimeout);
+      callers.push(caller);
+      expect(limit.arrived(caller, KEYS)).toBeUndefined();
+      return caller;
+    };
+    return { runtime, logger, node, limit, arrive };
+  };
+
+  it('is the outageTimeout of each caller, counted from its arrival', async () => {
+    const { runtime, node, limit, arrive } = setUp();
+    node.failed(false);
+    expect(limit.active).toBe(true);
+    await runtime.advance(1_000);
+    const late = arrive(FOREVER, 5_000);
+    const early = arrive(FOREVER, 2_000);
+    await runtime.advance(1_990);
+    expect([early.error, late.error]).toEqual([undefined, undefined]);
+    await runtime.advance(50);
+    expect(early.error).toBeInstanceOf(LockUnavailableError);
+    expect(late.error).toBeUndefined();
+    await runtime.advance(3_000);
+    expect(late.error).toBeInstanceOf(LockUnavailableError);
+    expect(runtime.timers).toBe(0);
+  });
+
+  it('costs no timer for a caller whose waitTime ends first', async () => {
+    const { runtime, node, arrive } = setUp();
+    node.failed(false);
+    await runtime.settle();
+    arrive(1_000, 5_000);
+    expect(runtime.timers).toBe(0);
+    arrive(FOREVER, 8_000);
+    expect(runtime.timers).toBe(1);
+    arrive(FOREVER, 9_000);
+    expect(runtime.timers).toBe(1);
+  });
+
+  it('ends with the outage', async () => {
+    const { runtime, node, limit, arrive } = setUp();
+    node.failed(false);
+    const caller = arrive(FOREVER, 5_000);
+    await runtime.settle();
+    node.answered(true);
+    expect(limit.active).toBe(false);
+    expect(runtime.timers).toBe(0);
+    await runtime.advance(10_000);
+    expect(caller.error).toBeUndefined();
+    expect(arrive(FOREVER, 5_000).calledAt).toBe(0);
+    expect(runtime.timers).toBe(0);
+  });
+
+  it('starts no timer after the end of the service', async () => {
+    const { runtime, node, limit, arrive } = setUp();
+    node.failed(false);
+    await runtime.settle();
+    limit.close();
+    arrive(FOREVER, 5_000);
+    expect(runtime.timers).toBe(0);
+  });
+
+  it('lets a refused caller know that the node is silent only if it is', async () => {
+    const { runtime, node, limit, arrive } = setUp();
+    const caller = arrive(1_000, 5_000);
+    await runtime.advance(500);
+    node.answered(true);
+    expect(limit.isSilent(caller, KEYS, true)).toBe(false);
+    await runtime.advance(100);
+    const next = arrive(1_000, 5_000);
+    await runtime.advance(500);
+    expect(limit.isSilent(next, KEYS, false)).toBe(false);
+    expect(limit.isSilent(next, KEYS, true)).toBe(true);
+    node.failed(false);
+    expect(limit.isSilent(caller, KEYS, false)).toBe(true);
+  });
+
+  it('logs each outage once, however long it lasts and however many callers come', async () => {
+    const { runtime, logger, node, arrive } = setUp();
+    node.failed(false);
+    arrive(FOREVER, FOREVER);
+    await runtime.settle();
+    expect(logger.errors).toHaveLength(1);
+    for (let minutes = 0; minutes < 3; minutes++) {
+      arrive(FOREVER, 20_000);
+      await runtime.advance(60_000);
+    }
+    expect(logger.errors).toHaveLength(1);
+    node.answered(true);
+    await runtime.advance(1_000);
+    node.failed(false);
+    await runtime.settle();
+    expect(logger.errors).toHaveLength(2);
+  });
+
+  it('logs a node that comes and goes at most every ten seconds', async () => {
+    const { runtime, logger, node, arrive } = setUp();
+    arrive(FOREVER, FOREVER);
+    for (let seconds = 0; seconds < 30; seconds++) {
+      node.failed(false);
+      await runtime.advance(500);
+      node.answered(true);
+      await runtime.advance(500);
+    }
+    expect(logger.errors).toHaveLength(3);
+  });
+
+  it('logs single failures only on a backend that does not report its outages', () => {
+    const { logger, limit } = setUp();
+    const failure = () => new Error('refused');
+    limit.attemptFailed(failure);
+    expect(logger.errors).toEqual([]);
+    const runtime = new VirtualRuntime();
+    const backend = { health: undefined } as LockBackend;
+    const queues = { isEmpty: true, forEach: () => {} };
+    new OutageLimit(backend, runtime, new EventHub(runtime, logger), queues).attemptFailed(failure);
+    expect(logger.errors).toEqual(['refused']);
+  });
+});
