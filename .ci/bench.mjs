@@ -1,5 +1,5 @@
-// npm run bench -- NAME: the measurement of that name, with the other arguments. Without a name, this library beside its
-// peers; `npm run bench -- seq` is one of these workloads.
+// npm run bench -- NAME: the measurement of that name, with the other arguments. Without a name, this library beside
+// its peers; `npm run bench -- seq` is one of these workloads.
 import { spawnSync } from 'node:child_process';
 import { readFileSync, symlinkSync } from 'node:fs';
 import { join } from 'node:path';

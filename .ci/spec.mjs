@@ -1,4 +1,5 @@
-// npm run suite -- spec: the specifications in test/spec, checked by TLC, and traces of the simulation checked against them.
+// npm run suite -- spec: the specifications in test/spec, checked by TLC, and traces of the simulation checked against
+// them.
 //   npm run suite -- spec --deep          larger bounds
 //   npm run suite -- spec --coverage      how often each action was taken
 //   npm run suite -- spec --traces        only the traces

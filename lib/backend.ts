@@ -1,6 +1,7 @@
 /**
  * `LockBackend` and its types, for your own backend, and what the backends of this library share. Pass a backend to a
- * service as the option `backend`. `nodeRuntime`, the clock and timers of a real process, is in `nestjs-redis-lock/core`.
+ * service as the option `backend`. `nodeRuntime`, the clock and timers of a real process, is in
+ * `nestjs-redis-lock/core`.
  *
  * It changes with the lock engine, and may do so in any minor version.
  *

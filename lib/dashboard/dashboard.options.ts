@@ -14,8 +14,8 @@ export interface RedisLockDashboardOptions {
   /** Modules that export the dependencies of the guards. */
   readonly imports?: ModuleMetadata['imports'];
   /**
-   * Lets in everybody who can reach the application. The page shows names of locks, hosts and methods. It is served only
-   * under the hosts of `origin`; without that option, under IP addresses and localhost. Default false.
+   * Lets in everybody who can reach the application. The page shows names of locks, hosts and methods. It is served
+   * only under the hosts of `origin`; without that option, under IP addresses and localhost. Default false.
    */
   readonly public?: boolean;
   /** Hides the form that releases a lock by force. Default true. */

@@ -10,9 +10,9 @@ const MISDIRECTED = 421;
  * rebinding), and then the attacker's page is of the same origin for the browser of somebody whom a network guard lets
  * in. The header `Host` still has the attacker's name.
  *
- * The hosts are those of the option `origin`. Without it, a dashboard with guards accepts any host, because a guard that
- * asks for a password or a cookie is safe, and one without guards accepts the hosts that no DNS server of an attacker can
- * answer for: IP addresses and localhost.
+ * The hosts are those of the option `origin`. Without it, a dashboard with guards accepts any host, because a guard
+ * that asks for a password or a cookie is safe, and one without guards accepts the hosts that no DNS server of an
+ * attacker can answer for: IP addresses and localhost.
  */
 export class HostGuard implements CanActivate {
   private readonly origins: readonly URL[];

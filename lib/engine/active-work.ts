@@ -113,7 +113,7 @@ export class ActiveWork implements WaitingQueues {
     this.changed();
   }
 
-  // ── All waiting callers, for OutageLimit and PingWhileWaiting ──────────────────────────────────────────────────────────
+  // ── All waiting callers, for OutageLimit and PingWhileWaiting ─────────────────────────────────────────────────────
 
   get isEmpty(): boolean {
     return this.hasNoQueues && this.permitQueues.size === 0;
@@ -127,7 +127,7 @@ export class ActiveWork implements WaitingQueues {
     for (const queue of [...this.permitQueues.values()]) visit(queue);
   }
 
-  // ── Ends ───────────────────────────────────────────────────────────────────────────────────────────────────────────
+  // ── Ends ──────────────────────────────────────────────────────────────────────────────────────────────────────
 
   /** Called when some work has ended. */
   changed(): void {

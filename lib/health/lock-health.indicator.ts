@@ -25,8 +25,9 @@ export type LockHealthResult<Key extends string = string> = Record<
  * ```
  *
  * Terminus 10 answers 200 even if the result is `down`. Throw the error yourself:
- * `if (result.locks.status === 'down') throw new HealthCheckError('locks', result)`. For a module with a name:
- * `{ provide: LockHealthIndicator, useFactory: (locks) => new LockHealthIndicator(locks), inject: [getLockServiceToken('name')] }`.
+ * `if (result.locks.status === 'down') throw new HealthCheckError('locks', result)`. For a module with a name, provide
+ * `LockHealthIndicator` with `useFactory: (locks) => new LockHealthIndicator(locks)` and
+ * `inject: [getLockServiceToken('name')]`.
  *
  * @publicApi
  */

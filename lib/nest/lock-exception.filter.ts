@@ -25,10 +25,9 @@ type Refusal = LockBusyError | LockDeadlockError | LockKeyError | LockUnavailabl
  * there was a deadlock, or no lock name can be made from the request, such as `sku:undefined`. It works on any
  * transport. The response never contains the lock's name or its holder:
  *
- * - HTTP (Express, Fastify): 423 Locked, 503 Service Unavailable if Redis does not answer, or 400 Bad Request if there is no
- *   name, in NestJS's format. If a
- *   caller of this process holds the lock with a fixed lease, `Retry-After` is the remaining time of that lease.
- *   Otherwise it is 1 to 3 seconds at random, so that clients do not all retry at once;
+ * - HTTP (Express, Fastify): 423 Locked, 503 Service Unavailable if Redis does not answer, or 400 Bad Request if there
+ *   is no name, in NestJS's format. If a caller of this process holds the lock with a fixed lease, `Retry-After` is the
+ *   remaining time of that lease. Otherwise it is 1 to 3 seconds at random, so that clients do not all retry at once;
  * - GraphQL, and transports that are not named here: an error with a general message and `extensions.code` `'LOCKED'`,
  *   `'UNAVAILABLE'` or `'BAD_REQUEST'`;
  * - microservices: the error `{ status: 'error', code, message }` with the same codes. The lock's name is logged,

@@ -232,7 +232,9 @@ export class LockService {
    * ```ts
    * const leadership = locks.lead('outbox', {
    *   async onElected(lease) {
-   *     while (!lease.signal.aborted) await relayNextMessage({ signal: lease.signal, fencingToken: lease.fencingToken });
+   *     while (!lease.signal.aborted) {
+   *       await relayNextMessage({ signal: lease.signal, fencingToken: lease.fencingToken });
+   *     }
    *   },
    * });
    * ```

@@ -1,6 +1,7 @@
 // Shows what the shop's locks are good for: npm run demo
 //   npm run demo -- --serve                leaves the shop running under load, with the page that shows its locks
-//   npm run demo -- --stuck [--after 8]    one process is stuck in a lock, for 40 s or as many as given: what the tools say (--all: everything)
+//   npm run demo -- --stuck [--after 8]    one process is stuck in a lock, for 40 s or as many as given:
+//                                          what the tools say (--all: everything)
 import { randomBytes } from 'node:crypto';
 import { parseArgs, styleText } from 'node:util';
 import { stopChildren } from './children.js';

@@ -38,7 +38,8 @@ async function privateRedis(): Promise<SharedRedis | undefined> {
 
 async function startServer(port: number): Promise<Child | undefined> {
   const settings = ['--port', String(port), '--bind', '127.0.0.1', '--save', '', '--appendonly', 'no'];
-  settings.push('--dir', tmpdir(), '--dbfilename', 'nestjs-redis-lock-demo.rdb'); // it would load a dump.rdb that happens to be there
+  // Otherwise, Redis would load a dump.rdb that happens to be there.
+  settings.push('--dir', tmpdir(), '--dbfilename', 'nestjs-redis-lock-demo.rdb');
   try {
     return await Child.start('redis-server', 'redis-server', settings, process.env);
   } catch (error) {

@@ -1,5 +1,6 @@
 // The cost of the dashboard with 5,000 held locks and 200 waiters, all of another process.
-//   npm run bench -- dashboard [ <locks> <waiters> <seconds>]    needs redis-server and a Chromium (CHROMIUM, or one of the PATH)
+//   npm run bench -- dashboard [ <locks> <waiters> <seconds>]
+// Needs redis-server and a Chromium (CHROMIUM, or one of the PATH).
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { readdirSync, readFileSync } from 'node:fs';

@@ -1,5 +1,6 @@
 // npm run bench -- import: how long it takes to load the library in a new process that has loaded its peers.
-//   npm run bench -- import [folder ...]    other builds to compare, each with esm and cjs in it, within reach of the same node_modules
+//   npm run bench -- import [folder ...]    other builds to compare, each with esm and cjs in it, within
+//                                           reach of the same node_modules
 import { execFileSync } from 'node:child_process';
 import { join, resolve } from 'node:path';
 import { fileURLToPath, pathToFileURL } from 'node:url';

@@ -5,8 +5,8 @@ import type { ThrowAwayApp } from './throw-away-app.js';
 const ADDRESS = "connection: 'redis://localhost:6379'";
 
 /**
- * README.md's code in a throw-away app. Each TypeScript block is a file, as in `npm run suite -- docs`, and a program runs
- * them.
+ * README.md's code in a throw-away app. Each TypeScript block is a file, as in `npm run suite -- docs`, and a program
+ * runs them.
  */
 export class ReadmeApp {
   readonly #readme: Page = readPages().find(({ path }) => path === 'README.md')!;

@@ -10,7 +10,9 @@ import { PostgresRowLocks } from '../../lib/sql/session-locks/postgres-row-locks
 import { lockRows, makeLockRows, type RowQuery } from '../../lib/sql.js';
 import { until } from '../support/until.js';
 
-/** The one session that PGlite has: everything that takes two sessions is tested on servers, by `npm run suite -- sql`. */
+/**
+ * The one session that PGlite has: everything that takes two sessions is tested on servers, by `npm run suite -- sql`.
+ */
 class OnlySession implements DriverConnection {
   readonly announced = 1;
 

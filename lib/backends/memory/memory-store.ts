@@ -34,7 +34,8 @@ interface WrittenRecord {
  *
  * ```ts
  * const store = new MemoryStore();
- * const [ann, bob] = [1, 2].map(() => createLockService({ backend: new MemoryBackend({ runtime: nodeRuntime, store }) }));
+ * const backends = [1, 2].map(() => new MemoryBackend({ runtime: nodeRuntime, store }));
+ * const [ann, bob] = backends.map((backend) => createLockService({ backend }));
  * ```
  *
  * @publicApi

@@ -189,8 +189,8 @@ export class QuorumBackend implements LockBackend {
 
   /**
    * Returns all removed owners, even if only a minority of the nodes knew them. Returns none if more than half of the
-   * nodes that answered had nothing to remove. Before any node removes an owner, the expected token is compared with the
-   * token of the majority, because single nodes may have different tokens.
+   * nodes that answered had nothing to remove. Before any node removes an owner, the expected token is compared with
+   * the token of the majority, because single nodes may have different tokens.
    */
   async forceRelease(key: string, expected?: ExpectedHolders): Promise<readonly string[]> {
     this.assertUsable();

@@ -1,7 +1,8 @@
 /**
  * Makes an element. Text is always text, never markup.
  *
- * @param {Record<string, string | boolean | ((event: Event) => void)>} attributes a function listens to the event of that name
+ * @param {Record<string, string | boolean | ((event: Event) => void)>} attributes a function listens to the event of
+ * that name
  */
 export function make(tag, attributes = {}, ...children) {
   const element = document.createElement(tag);

@@ -23,7 +23,8 @@ const SIGN_IN = 'You may have to sign in again: reload the page.';
  * Receives the data for a query, and then the changes, by server-sent events. If these do not arrive, it polls every
  * two seconds.
  *
- * It calls `onUpdate` with the changes, and `onTrouble` with a text when no data arrives (`undefined`: all is well again).
+ * It calls `onUpdate` with the changes, and `onTrouble` with a text when no data arrives (`undefined`: all is well
+ * again).
  */
 export class Feed {
   #query = '';

@@ -20,8 +20,8 @@ const LONG = 1_000;
 /** How often long waits are written to the journal and followed, in milliseconds. */
 const HEARTBEAT = 250;
 /**
- * A wait that has lasted this long, in milliseconds, is followed only at every fourth heartbeat, because a cycle is found
- * by the wait that began last. A branch is always followed, because others that began later come before it.
+ * A wait that has lasted this long, in milliseconds, is followed only at every fourth heartbeat, because a cycle is
+ * found by the wait that began last. A branch is always followed, because others that began later come before it.
  */
 const OLD = 3_000;
 /** How many waits take part at most, the oldest first. Each costs a command or two per heartbeat. */

@@ -2,8 +2,8 @@ import { LockLostError } from '../errors.js';
 
 /** Why a lock or a permit was lost, and what the error says. */
 const REASONS = {
-  // The backend no longer held it when this process renewed, extended, confirmed, looked up or released it, although its
-  // lease had not ended by this process's clock.
+  // The backend no longer held it when this process renewed, extended, confirmed, looked up or released it, although
+  // its lease had not ended by this process's clock.
   gone: 'it no longer existed at renewal (was it force-released or deleted, or did the backend lose its data?)',
   'gone-at-extension': 'it no longer existed when extend() was called',
   'gone-at-confirmation': 'it no longer existed when this process tried to confirm it',

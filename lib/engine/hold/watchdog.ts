@@ -60,8 +60,8 @@ export interface Renewer<Thing> {
   renew(things: readonly Thing[], leaseTime: number): Promise<readonly boolean[]>;
 
   /**
-   * Like {@link renew}, for one thing. If it is there, everything is renewed this way, without lists: a process may hold
-   * a hundred thousand locks.
+   * Like {@link renew}, for one thing. If it is there, everything is renewed this way, without lists: a process may
+   * hold a hundred thousand locks.
    */
   renewAlone?(thing: Thing, leaseTime: number): Promise<boolean>;
   /** Called when a request of {@link renewAlone} was answered, or has failed. */

@@ -94,8 +94,8 @@ export const lockScopes = shared[STORE];
 lockScopes.run({} as never, () => {});
 
 /**
- * The scope around a new scope of this lease: the one in which the caller runs. A stranger's scopes see only scopes that
- * were opened inside them.
+ * The scope around a new scope of this lease: the one in which the caller runs. A stranger's scopes see only scopes
+ * that were opened inside them.
  */
 export function scopeAround(lease: ScopedLease): LockScope | undefined {
   const around = lockScopes.getStore();

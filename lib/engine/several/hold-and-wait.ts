@@ -89,8 +89,8 @@ export class HoldAndWait {
   }
 
   /**
-   * Whether the caller was passed over. Only then does it hold locks while it waits for others. All other callers cannot
-   * deadlock, whatever the order of their locks.
+   * Whether the caller was passed over. Only then does it hold locks while it waits for others. All other callers
+   * cannot deadlock, whatever the order of their locks.
    */
   get due(): boolean {
     return this.failedAttempts >= FAILED_ATTEMPTS || this.runtime.monotonic() - this.since >= FAILED_FOR;

@@ -10,7 +10,8 @@ export const MAX_KEY_BYTES = 1024;
  * Checks one lock name.
  *
  * @param what the beginning of the error: `acquire()`, `OrderService.place`
- * @throws LockKeyError when the name is not a string, is empty or too long, or has unbalanced braces or half a character
+ * @throws LockKeyError when the name is not a string, is empty or too long, or has unbalanced braces or half a
+ * character
  */
 export function toLockName(value: unknown, what: string): LockName {
   if (typeof value !== 'string') {

@@ -107,8 +107,8 @@ export interface DistributedLockOptions<Args extends readonly unknown[] = Anythi
    */
   readonly release?: ReleaseMode;
   /**
-   * Whether a call from inside the same lock enters it again. With `false`, such a call waits like any other. Use it for
-   * methods that queues and events start: see `LockOptions.reentry`. Default: the module's.
+   * Whether a call from inside the same lock enters it again. With `false`, such a call waits like any other. Use it
+   * for methods that queues and events start: see `LockOptions.reentry`. Default: the module's.
    */
   readonly reentry?: boolean;
   /**

@@ -14,8 +14,8 @@ interface LeaderMethodOf extends LeaderMetadata {
 }
 
 /**
- * Finds methods with `@Leader` when the application has started or a module was loaded lazily, and starts their elections. The lock service ends
- * these first on shutdown, in `beforeApplicationShutdown`.
+ * Finds methods with `@Leader` when the application has started or a module was loaded lazily, and starts their
+ * elections. The lock service ends these first on shutdown, in `beforeApplicationShutdown`.
  */
 export class LeaderExplorer implements OnApplicationBootstrap, BeforeApplicationShutdown {
   private readonly token: symbol;

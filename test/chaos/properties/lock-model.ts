@@ -9,8 +9,8 @@ export interface Part {
 export const isReadWrite = (type: LockType): boolean => type === 'read' || type === 'write';
 
 /**
- * Who is woken by a change: all listeners of a channel, or the client of one fair waiter. `maybe`: only the clock, which
- * the model does not know, decides whether they are woken.
+ * Who is woken by a change: all listeners of a channel, or the client of one fair waiter. `maybe`: only the clock,
+ * which the model does not know, decides whether they are woken.
  */
 export type Call =
   | { readonly key: string; readonly channel: 'plain' | 'readWrite'; readonly maybe?: true }
@@ -128,7 +128,9 @@ export class LockModel {
     if (type === 'write') announced.delete(owner);
   }
 
-  /** A refresh may find that the waiter that had been woken has died: the next one is woken, or those of other types. */
+  /**
+   * A refresh may find that the waiter that had been woken has died: the next one is woken, or those of other types.
+   */
   refreshed({ key, type }: Part): readonly Call[] {
     return type === 'fair' && this.at(key).isFree ? this.headOrOthers(key) : [];
   }

@@ -61,7 +61,8 @@ async function readAndWrite(one: LockService, other: LockService, name: string) 
   const reader = await one.acquire(name, { type: 'read', waitTime: '12s' });
   const writing = other.acquire(name, { type: 'write', waitTime: '12s' });
   writing.catch(() => {}); // it is awaited below
-  const late = await one.tryAcquire(name, { type: 'read', waitTime: A_WHILE }); // null, unless it arrived before the writer
+  // Null, unless it arrived before the writer.
+  const late = await one.tryAcquire(name, { type: 'read', waitTime: A_WHILE });
   await late?.release();
   await reader.release();
   await (await writing).release();

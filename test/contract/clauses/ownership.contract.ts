@@ -93,7 +93,8 @@ export function describeOwnership(world: ContractWorld, type: LockType): void {
     const [ann, bob] = world.owners(type, 2);
     await ann.take({ leaseTime: LAPSING });
     await world.elapse(LAPSING);
-    await until(async () => (await bob.inspect()).mode === 'free'); // a database may end one session slightly earlier than another
+    // A database may end one session slightly earlier than another.
+    await until(async () => (await bob.inspect()).mode === 'free');
     expect(await ann.renew()).toBe(false);
     expect(await ann.release()).toMatchObject({ released: false });
     await bob.take();

@@ -94,7 +94,8 @@ export function describeWakeUps(world: ContractWorld, type: LockType): void {
       await queue(bob);
       await ann.release();
       await listener.hears(type === 'fair' ? 1 : 2);
-      world.expectMessages(listener, type === 'fair' ? 1 : 2); // for a fair lock, only the message to the head of the queue
+      // For a fair lock, only the message to the head of the queue.
+      world.expectMessages(listener, type === 'fair' ? 1 : 2);
     });
   }
 

@@ -1,4 +1,5 @@
-// Bundles a compiled program of the app into one file, library and NestJS included: node bundle.mjs <esbuild|webpack> main.js out.cjs
+// Bundles a compiled program of the app into one file, library and NestJS included:
+//   node bundle.mjs <esbuild|webpack> main.js out.cjs
 import { createRequire } from 'node:module';
 import { basename, dirname, resolve } from 'node:path';
 

@@ -1,7 +1,9 @@
 // Whether two callers are ever in one lock at once, if Node.js starts them in the async context of each other, or in
 // none. In a plain process of any Node.js version:
-//   node exclusion.mjs <way>,... <source>...         (default: all; the first one is the first use of the library in the process)
-// REDIS_URL: the Redis with the locks; without it, they are in memory. LIBRARY: what is imported instead of the package.
+//   node exclusion.mjs <way>,... <source>...
+// (default: all; the first one is the first use of the library in the process)
+// REDIS_URL: the Redis with the locks; without it, they are in memory. LIBRARY: what is imported instead of the
+// package.
 import { once } from 'node:events';
 import { Agent, createServer as createHttpServer, request } from 'node:http';
 import { connect as connectHttp2, createServer as createHttp2Server } from 'node:http2';

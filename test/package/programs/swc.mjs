@@ -1,4 +1,5 @@
-// Compiles programs of the app with SWC, as `nest build --builder swc` does: node swc.mjs <commonjs|es6> <folder> <file ...>
+// Compiles programs of the app with SWC, as `nest build --builder swc` does:
+//   node swc.mjs <commonjs|es6> <folder> <file ...>
 import { mkdirSync, writeFileSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import { join } from 'node:path';

@@ -26,7 +26,8 @@ describe('a lock service asks Redis', () => {
     const { locks, backend } = await world.process(settings);
     await locks.withLock('first', async () => {
       await until(() => backend.listensToClient);
-      await until(() => backend.count('inspect') > 0 && backend.underWay === 0); // it has looked for what was removed before
+      // It has looked for what was removed before.
+      await until(() => backend.count('inspect') > 0 && backend.underWay === 0);
     });
     return locks;
   };
@@ -60,7 +61,8 @@ describe('a lock service asks Redis', () => {
     const { evalsha } = await asked(() =>
       Promise.all(Array.from({ length: 1_000 }, () => locks.withLock('order', async () => {}))),
     );
-    expect(evalsha).toBeLessThanOrEqual(200); // some 5, and more on a slow machine: the lock is handed off for 20 ms at a time
+    // Some 5, and more on a slow machine: the lock is handed off for 20 ms at a time.
+    expect(evalsha).toBeLessThanOrEqual(200);
   });
 
   it('nothing while a thousand callers wait for a lock of another process', async () => {

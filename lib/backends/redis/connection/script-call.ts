@@ -18,8 +18,8 @@ export interface ScriptRequest {
    */
   readonly deadline: number | undefined;
   /**
-   * For scripts without a deadline: a moment on the monotonic clock. They receive the server's time at that moment, or a
-   * little earlier, as their first argument.
+   * For scripts without a deadline: a moment on the monotonic clock. They receive the server's time at that moment, or
+   * a little earlier, as their first argument.
    */
   readonly moment?: number | undefined;
   /** Whether the caller repeats the call in parts if its keys are on different nodes. */

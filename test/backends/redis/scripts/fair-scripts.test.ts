@@ -4,7 +4,10 @@ const MINUTE = 60_000;
 const KEYS = ['a', 'queue', 'timeouts', 'heartbeats'];
 
 class FairWorld extends ScriptWorld {
-  /** Puts owners into the queue, each with the time from now for which it counts as alive. Java's owners send no heartbeats. */
+  /**
+   * Puts owners into the queue, each with the time from now for which it counts as alive. Java's owners send no
+   * heartbeats.
+   */
   async wait(...waiters: readonly { owner: string; for?: number; java?: boolean }[]): Promise<number> {
     const now = await this.now();
     for (const { owner, for: time = MINUTE, java = false } of waiters) {

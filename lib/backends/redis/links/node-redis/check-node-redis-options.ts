@@ -89,7 +89,9 @@ const CLUSTER_OPTIONS: KnownOptions = {
   others: { ...OTHERS, password: 'it belongs in defaults', username: 'it belongs in defaults' },
 };
 
-/** Where a connection leads. Node.js has dozens of other options for sockets, and a mistake there leads nowhere else. */
+/**
+ * Where a connection leads. Node.js has dozens of other options for sockets, and a mistake there leads nowhere else.
+ */
 const SOCKET_OPTIONS = ['host', 'port', 'path', 'tls'];
 /** Options of sockets that resemble those. */
 const ALIKE = ['cert', 'hints'];

@@ -151,8 +151,8 @@ export async function connectWithin(
 }
 
 /**
- * Ends a client permanently, also one whose connection broke. If the client has no socket yet, `destroy()` alone is not enough: node-redis would still
- * open one.
+ * Ends a client permanently, also one whose connection broke. If the client has no socket yet, `destroy()` alone is not
+ * enough: node-redis would still open one.
  */
 export function destroy(client: NodeRedisClient): void {
   credentials.get(client)?.end();

@@ -1,4 +1,6 @@
-/** A `credentialsProvider` of node-redis that sends new credentials, such as tokens, for as long as it is subscribed to. */
+/**
+ * A `credentialsProvider` of node-redis that sends new credentials, such as tokens, for as long as it is subscribed to.
+ */
 export interface StreamingProvider {
   readonly type: 'streaming-credentials-provider';
   subscribe(listener: Listener): Promise<[credentials: object, subscription: Subscription]>;

@@ -1,5 +1,5 @@
--- Notifies the head of the queue that the lock is free or, if nobody is in the queue, waiters of other types. Returns how
--- many clients listened, and the head, if any.
+-- Notifies the head of the queue that the lock is free or, if nobody is in the queue, waiters of other types. Returns
+-- how many clients listened, and the head, if any.
 local function wakeHead(queue, lock, publish, now)
   local head = headOf(queue, now)
   local channel = prefixed('redisson_lock__channel', lock)

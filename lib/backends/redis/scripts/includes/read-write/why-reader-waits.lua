@@ -2,8 +2,8 @@
 -- would make acquisitions slower.
 local FEW_FIELDS = 16
 
--- Why `owner` cannot read: { ttl, holder }, or nil if it can. A third element is 'reentrant' if the lock is not held as a
--- read/write lock, because its release goes to another channel. Without `pastWriters`, it cannot read while a writer
+-- Why `owner` cannot read: { ttl, holder }, or nil if it can. A third element is 'reentrant' if the lock is not held as
+-- a read/write lock, because its release goes to another channel. Without `pastWriters`, it cannot read while a writer
 -- waits.
 local function whyReaderWaits(lock, owner, writers, pastWriters)
   local mode = redis.call('HGET', lock, 'mode')

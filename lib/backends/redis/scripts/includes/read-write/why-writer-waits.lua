@@ -1,5 +1,5 @@
--- Why `owner` cannot write: { ttl, holder }, or nil if it can. A third element is 'reentrant' if the lock is not held as a
--- read/write lock, because its release goes to another channel.
+-- Why `owner` cannot write: { ttl, holder }, or nil if it can. A third element is 'reentrant' if the lock is not held
+-- as a read/write lock, because its release goes to another channel.
 local function whyWriterWaits(lock, owner)
   local ttl = redis.call('PTTL', lock)
   if ttl == NO_KEY or isWriter(lock, owner) then
