@@ -147,6 +147,8 @@ export interface LockBackend {
 
   /**
    * Sets the lease of this owner to `leaseTime` from now on. Resolves to false when this owner does not hold the lock.
+   * If the lock then ends earlier than before, waiters are woken as by a release, because they would sleep until its
+   * former end. Only waiters for a flight are not, because its lease never becomes shorter.
    *
    * @throws BackendError
    */

@@ -166,9 +166,12 @@ export class MemoryBackend implements LockBackend {
 
   async renew(request: RenewRequest): Promise<boolean> {
     const now = this.now();
-    const record = this.store.locks.get(request.key, now);
-    if (!record?.isHeldBy(request.owner, request.type, now)) return false;
-    record.set(request.owner, request.type, now + request.leaseTime, now);
+    const { key, type, owner, leaseTime } = request;
+    const record = this.store.locks.get(key, now);
+    if (!record?.isHeldBy(owner, type, now)) return false;
+    const [, end] = record.lastToExpire(now);
+    record.set(owner, type, now + leaseTime, now);
+    if (record.lastToExpire(now)[1] < end) this.messages.wake(key, type, now);
     return true;
   }
 

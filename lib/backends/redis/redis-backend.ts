@@ -129,7 +129,7 @@ export class RedisBackend implements QuorumMember {
         new NodeBatches(new ReleaseBatch(type, connection, publish, listeners), connection, runtime, commandTimeout),
     );
     this.renewals = ofEachType(
-      (type) => new NodeBatches(new RenewBatch(type, connection), connection, runtime, commandTimeout),
+      (type) => new NodeBatches(new RenewBatch(type, connection, publish), connection, runtime, commandTimeout),
     );
   }
 
@@ -180,7 +180,14 @@ export class RedisBackend implements QuorumMember {
   }
 
   renew(request: RenewRequest): Promise<boolean> {
-    return this.renewals[request.type].call(request);
+    const { publishMode } = this.scripts;
+    const batch = this.renewals[request.type];
+    if (publishMode.known !== undefined) return batch.call(request);
+    // Without an answer, waiters of a lease that becomes shorter may wake late, but the renewal must be sent.
+    return publishMode.ask(request.key).then(
+      () => batch.call(request),
+      () => batch.call(request),
+    );
   }
 
   raiseToken(key: string, type: HeldType, token: number): Promise<void> {

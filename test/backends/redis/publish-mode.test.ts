@@ -64,6 +64,16 @@ describe('how a cluster is asked for sharded pub/sub', () => {
       for (const monitor of monitors) monitor.stop();
       expect(asked()).toMatchObject([{ keys: [lock.key], args: ['spublish'] }]);
     });
+
+    it('is before the first renewal, which wakes waiters if it makes the lease shorter', async () => {
+      const [holding, waiting] = [open(), open()];
+      const lock = request();
+      await holding.acquire(lock);
+      const wakes = new WakeRecorder();
+      await waiting.subscribe(lock.key, 'reentrant', CLIENT, wakes.listen).ready;
+      expect(await holding.renew({ ...lock, leaseTime: 30_000 })).toBe(true);
+      await until(() => wakes.count('message') > 0);
+    });
   });
 
   describe('where it refuses', () => {

@@ -81,6 +81,18 @@ export function describeWakeUps(world: ContractWorld, type: LockType): void {
     world.expectMessages(listener, 1);
   });
 
+  it('wakes a waiter when its owner makes the lease shorter, because the waiter rests until the former one ends', async () => {
+    const [ann, bob] = world.owners(type, 2);
+    const listener = await world.listen(bob);
+    await ann.take({ leaseTime: 60_000 });
+    await queue(bob);
+    await ann.renew(120_000);
+    expect(listener.heard).toHaveLength(0);
+    await ann.renew(30_000);
+    await listener.hears();
+    expect(await ann.remaining()).toBeWithin(1, 30_000);
+  });
+
   if (world.capabilities.joinsQuorums !== false) {
     it('wakes nobody when it is released quietly', async () => {
       const [ann, bob] = world.owners(type, 2);

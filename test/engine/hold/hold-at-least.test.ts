@@ -1,6 +1,8 @@
 import { LockLostError } from '../../../lib/engine/errors.js';
+import type { Lease } from '../../../lib/engine/lease/lease.js';
 import { leftovers, ms, NOTHING, openVirtualWorld, openWorld } from '../../support/lock-world.js';
 import { errorOf } from '../../support/section.js';
+import { until } from '../../support/until.js';
 import { refused, type WatchedBackend } from '../../support/watched/watched-backend.js';
 
 describe('a lock with holdAtLeast', () => {
@@ -46,6 +48,30 @@ describe('a lock with holdAtLeast', () => {
     expect(runtime.monotonic()).toBeLessThan(5_100);
     await next.release();
   });
+
+  it.each([
+    ['reentrant', 'reentrant'],
+    ['fenced', 'fenced'],
+    ['fair', 'fair'],
+    ['fair', 'reentrant'],
+    ['reentrant', 'fair'],
+    ['write', 'write'],
+    ['write', 'read'],
+    ['read', 'write'],
+  ] as const)(
+    'as a %s lock, goes to another process that waits for it as a %s lock when the time is over',
+    async (type, other) => {
+      const { locks, runtime } = await world.process();
+      const elsewhere = await world.process();
+      const body = locks.holdWhile(await locks.acquire('cron', { type }), () => sleep(1_000), options);
+      const waiting = elsewhere.locks.acquire('cron', { type: other });
+      await runtime.until(body);
+      const next = await runtime.until(waiting);
+      expect(runtime.monotonic()).toBeGreaterThanOrEqual(5_000);
+      expect(runtime.monotonic()).toBeLessThan(5_100);
+      await next.release();
+    },
+  );
 
   it('is released as usual when the body takes longer', async () => {
     const { locks, backend, runtime } = await world.process();
@@ -167,6 +193,26 @@ describe('a lock with holdAtLeast', () => {
     const done = locks.holdWhile(lease, async () => void (await other.locks.forceRelease('order')), options);
     expect(await errorOf(runtime.until(done))).toBeInstanceOf(LockLostError);
   });
+});
+
+describe('a lock on Redis with holdAtLeast', () => {
+  const world = openWorld('Redis');
+
+  it.each(['reentrant', 'fair', 'write', 'read'] as const)(
+    'as a %s lock, goes to another process that waits for it long before its lease would have ended',
+    async (type) => {
+      const [{ locks }, elsewhere] = [await world.process(), await world.process()];
+      const { backend } = elsewhere;
+      let waiting: Promise<Lease> | undefined;
+      const body = async () => {
+        waiting = elsewhere.locks.acquire('cron', { type: type === 'read' ? 'write' : type, waitTime: 10_000 });
+        // The second question follows when the waiter listens.
+        await until(() => backend.count('acquire') >= 2 && backend.underWay === 0);
+      };
+      await locks.holdWhile(await locks.acquire('cron', { type }), body, { holdAtLeast: ms(300) });
+      await (await waiting)?.release();
+    },
+  );
 });
 
 describe('a write lock on Redis with holdAtLeast whose body has read', () => {

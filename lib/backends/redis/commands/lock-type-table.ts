@@ -81,7 +81,7 @@ export const LOCK_SCRIPTS: Record<HeldType, LockTypeScripts> & Record<Transferab
   fair: {
     acquire: { name: 'acquire-fair', keys: FAIR_KEYS, option: 'waiterTimeout' },
     release: { name: 'release-fair', keys: FAIR_KEYS },
-    renew: { name: 'renew-reentrant', keys: [LOCK] },
+    renew: { name: 'renew-fair', keys: FAIR_KEYS },
     waiters: {
       refresh: { name: 'refresh-fair-waiters-4', keys: FAIR_KEYS, publishes: true },
       remove: { name: 'remove-fair-waiter-4', keys: FAIR_KEYS },

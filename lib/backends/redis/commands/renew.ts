@@ -18,9 +18,11 @@ export class RenewBatch implements BatchedScript<RenewRequest, boolean> {
   readonly unsentReply = undefined;
   private readonly form: LockScript;
 
+  /** @param publish the command by which waiters are notified if a lease becomes shorter: PUBLISH or SPUBLISH */
   constructor(
     type: HeldType,
     private readonly connection: RedisConnection,
+    private readonly publish: () => string,
   ) {
     this.form = LOCK_SCRIPTS[type].renew;
     this.script = scripts[this.form.name];
@@ -35,7 +37,7 @@ export class RenewBatch implements BatchedScript<RenewRequest, boolean> {
   }
 
   args(requests: readonly RenewRequest[]): string[] {
-    const args = [String(requests[0].leaseTime)];
+    const args = [this.publish(), String(requests[0].leaseTime)];
     for (const { owner } of requests) args.push(owner);
     return args;
   }

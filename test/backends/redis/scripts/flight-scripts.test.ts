@@ -315,7 +315,7 @@ describe('renew-flight', () => {
     await world.redis.mset({ forgottenOfA: '1,2', forgottenOfB: '1,2', forgottenOfC: '1,2' });
     const before = await world.now();
     const keys = ['a', 'forgottenOfA', 'b', 'forgottenOfB', 'c', 'forgottenOfC'];
-    const reply = (await world.run('renew-flight', keys, [MINUTE, 'c:1', 'c:2', 'c:3'])) as number[];
+    const reply = (await world.run('renew-flight', keys, ['PUBLISH', MINUTE, 'c:1', 'c:2', 'c:3'])) as number[];
     expect(reply).toEqual([expect.any(Number), 1, 0, 1]);
     expect(reply[0]).toBeGreaterThanOrEqual(before);
     for (const lock of ['a', 'c']) await world.expectLease(lock, MINUTE);
@@ -332,11 +332,9 @@ describe('renew-flight', () => {
     await world.redis.hset('a', 'c:1', '1');
     await world.redis.set('text', 'of somebody else');
     await world.redis.rpush('list', 'of somebody else');
-    expect(await world.run('renew-flight', ['a', 'forgotten', 'text', 'list'], [MINUTE, 'c:1', 'c:2'])).toEqual([
-      expect.any(Number),
-      1,
-      [[expect.stringContaining('WRONGTYPE'), 'string', 'list']],
-    ]);
+    expect(
+      await world.run('renew-flight', ['a', 'forgotten', 'text', 'list'], ['PUBLISH', MINUTE, 'c:1', 'c:2']),
+    ).toEqual([expect.any(Number), 1, [[expect.stringContaining('WRONGTYPE'), 'string', 'list']]]);
   });
 });
 

@@ -423,7 +423,11 @@ describe('renew-reentrant', () => {
     for (const lock of ['a', 'b', 'c']) await world.redis.hset(lock, 'c:1', '1');
     await world.redis.hset('c', 'mode', 'read');
     const before = await world.now();
-    const reply = (await world.run('renew-reentrant', ['a', 'b', 'c'], [MINUTE, 'c:1', 'd:1', 'c:1'])) as number[];
+    const reply = (await world.run(
+      'renew-reentrant',
+      ['a', 'b', 'c'],
+      ['PUBLISH', MINUTE, 'c:1', 'd:1', 'c:1'],
+    )) as number[];
     expect(reply).toEqual([expect.any(Number), 1, 0, 0]);
     expect(reply[0]).toBeGreaterThanOrEqual(before);
     await world.expectLease('a', MINUTE);

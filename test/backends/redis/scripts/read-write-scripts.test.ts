@@ -307,7 +307,7 @@ describe('renew-read and renew-write', () => {
     const before = await world.now();
     const owners = ['c:1', 'c:2', 'd:1', 'c:3'];
     const keys = owners.flatMap((owner) => ['a', READ_LEASE(owner)]);
-    const reply = (await world.run('renew-read', keys, [MINUTE, ...owners])) as number[];
+    const reply = (await world.run('renew-read', keys, ['PUBLISH', MINUTE, ...owners])) as number[];
     expect(reply).toEqual([expect.any(Number), 1, 0, 0, 1]);
     expect(reply[0]).toBeGreaterThanOrEqual(before);
     for (const key of ['a', READ_LEASE('c:1'), READ_LEASE('c:3')]) await world.expectLease(key, MINUTE);
@@ -320,8 +320,16 @@ describe('renew-read and renew-write', () => {
     await world.read({ 'c:1': 2_000 });
     const keys = ['a', READ_LEASE('c:1'), 'text', 'list'];
     const failed = [[expect.stringContaining('WRONGTYPE'), 'string', 'list']];
-    expect(await world.run('renew-read', keys, [MINUTE, 'c:1', 'c:1'])).toEqual([expect.any(Number), 1, failed]);
-    expect(await world.run('renew-write', keys, [MINUTE, 'c:1', 'c:1'])).toEqual([expect.any(Number), 0, failed]);
+    expect(await world.run('renew-read', keys, ['PUBLISH', MINUTE, 'c:1', 'c:1'])).toEqual([
+      expect.any(Number),
+      1,
+      failed,
+    ]);
+    expect(await world.run('renew-write', keys, ['PUBLISH', MINUTE, 'c:1', 'c:1'])).toEqual([
+      expect.any(Number),
+      0,
+      failed,
+    ]);
     expect(await world.run('release-read', keys, ['PUBLISH', 'c:1', 'c:1'])).toEqual([0, failed]);
     expect(await world.run('release-write', keys, ['PUBLISH', 'c:1', 'c:1'])).toEqual([
       [-1, expect.any(Number)],
@@ -334,7 +342,7 @@ describe('renew-read and renew-write', () => {
     await world.redis.hset('b', { mode: 'write', 'c:2:write': '1' });
     const before = await world.now();
     const keys = ['b', READ_LEASE('d:1', 'b'), 'a', READ_LEASE('c:1')];
-    const reply = (await world.run('renew-write', keys, [MINUTE, 'd:1', 'c:1'])) as number[];
+    const reply = (await world.run('renew-write', keys, ['PUBLISH', MINUTE, 'd:1', 'c:1'])) as number[];
     expect(reply).toEqual([expect.any(Number), 0, 1]);
     expect(reply[0]).toBeGreaterThanOrEqual(before);
     await world.expectLease('a', MINUTE);

@@ -23,6 +23,7 @@
 -- @include ttl-replies
 -- @include prefixed
 -- @include publish-to
+-- @include becomes-shorter
 -- @include wake-if-shorter
 -- @include expire
 -- @include tokens

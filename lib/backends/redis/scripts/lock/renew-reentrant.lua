@@ -1,23 +1,33 @@
 --[[
-  Renews re-entrant, fair and fenced locks, each for its owner.
+  Renews re-entrant and fenced locks, each for its owner. If a lease becomes shorter, wakes waiters, because they would
+  sleep until the former lease ended.
 
   KEYS[i]      lock
 
-  ARGV[1]      lease time in ms
-  ARGV[1 + i]  owner
+  ARGV[1]      PUBLISH or SPUBLISH
+  ARGV[2]      lease time in ms
+  ARGV[2 + i]  owner
 
   Returns { server time in ms, answer, ... }: RENEWED (1), NOT_HELD (0), or { { error, type of the lock } }.
 ]]
 -- @include server-time
+-- @include prefixed
+-- @include publish-to
+-- @include becomes-shorter
+-- @include wake-if-shorter
 -- @include answer-of
 -- @include plain/holds-plain
-local lease = ARGV[1]
+local publish, lease = ARGV[1], tonumber(ARGV[2])
 
 local function renew(i)
-  if not holdsPlain(KEYS[i], ARGV[1 + i]) then
+  local lock = KEYS[i]
+  if not holdsPlain(lock, ARGV[2 + i]) then
     return 0
   end
-  return redis.call('PEXPIRE', KEYS[i], lease)
+  local former = redis.call('PTTL', lock)
+  redis.call('PEXPIRE', lock, ARGV[2])
+  wakeIfShorter(publish, prefixed('redisson_lock__channel', lock), '0', former, lease)
+  return 1
 end
 
 local answers = { serverTime() }

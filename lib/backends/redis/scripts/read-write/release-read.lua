@@ -17,6 +17,7 @@
 -- @include prefixed
 -- @include suffixed
 -- @include publish-to
+-- @include becomes-shorter
 -- @include wake-if-shorter
 -- @include answer-of
 -- @include is-owner

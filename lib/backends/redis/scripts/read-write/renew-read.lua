@@ -1,17 +1,23 @@
 --[[
-  Renews the read side of read/write locks, each for its owner.
+  Renews the read side of read/write locks, each for its owner. If a lock ends earlier than before,
+  wakes waiters, because they would sleep until its former end.
 
   KEYS[2i - 1]  lock
   KEYS[2i]      lease of this reader
 
-  ARGV[1]       lease time in ms
-  ARGV[1 + i]   owner
+  ARGV[1]       PUBLISH or SPUBLISH
+  ARGV[2]       lease time in ms
+  ARGV[2 + i]   owner
 
   Returns { server time in ms, answer, ... }: RENEWED (1), NOT_HELD (0), or { { error, types of the keys } }.
 ]]
 -- @include ttl-replies
 -- @include server-time
+-- @include prefixed
 -- @include suffixed
+-- @include publish-to
+-- @include becomes-shorter
+-- @include wake-if-shorter
 -- @include expire
 -- @include answer-of
 -- @include is-owner
@@ -22,14 +28,16 @@
 -- @include read-write/longest-reader
 -- @include read-write/fit-to-readers
 -- @include read-write/write-read-lease
-local lease = tonumber(ARGV[1])
+local publish, lease = ARGV[1], tonumber(ARGV[2])
 
 local function renew(i)
-  local lock, owner = KEYS[2 * i - 1], ARGV[1 + i]
+  local lock, owner = KEYS[2 * i - 1], ARGV[2 + i]
   if not isReader(lock, owner) then
     return 0
   end
+  local former = redis.call('PTTL', lock)
   writeReadLease(lock, owner, lease)
+  wakeIfShorter(publish, prefixed('redisson_rwlock', lock), '0', former, redis.call('PTTL', lock))
   return 1
 end
 

@@ -26,6 +26,7 @@
 -- @include prefixed
 -- @include suffixed
 -- @include publish-to
+-- @include becomes-shorter
 -- @include wake-if-shorter
 -- @include expire
 -- @include tokens
