@@ -27,6 +27,7 @@ export class NodeCommands {
   }
 
   private failure(name: string, error: unknown): BackendError {
+    if (error instanceof BackendError) return error;
     const message = messageOf(error);
     const isDenied = errorCode(message) === 'NOPERM';
     const advice = isDenied ? `; give the user +${name}, see docs/permissions.md` : '';

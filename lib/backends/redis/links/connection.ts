@@ -70,7 +70,8 @@ export type Client = IfInstalled<Redis> | IfInstalled<Cluster> | NodeRedisLike;
  * The Redis to use: a URL, ioredis options (single server or Sentinel), cluster nodes, `{ client: 'node-redis', … }`,
  * an existing client of ioredis or node-redis, or a function that returns one. The library never closes or reconfigures
  * a client that you created. From a node-redis client, it only reads the settings, and opens its own connections with
- * them.
+ * them. An ioredis client is used directly: do not call `select()` on it, because locks are refused while it is in
+ * another database than its options name.
  *
  * @publicApi
  */

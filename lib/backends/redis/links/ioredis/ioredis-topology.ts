@@ -1,15 +1,16 @@
 import type { Redis, RedisOptions } from 'ioredis';
+import { BackendError } from '../../../lock-backend.js';
 import type { ConnectionContext } from '../connection-context.js';
 import type { Link, SentCommand, SubscriberConnection } from '../link.js';
 import type { Topology, TopologyEvents } from '../topology.js';
-import { type Client, isCluster } from './client.js';
+import { type Client, isCluster, selectedDatabase } from './client.js';
 import { ClientLifecycle } from './client-lifecycle.js';
 import { clientDefaults, SUBSCRIBER_OPTIONS } from './client-options.js';
 import type { ClientSource } from './client-source.js';
 import { addressOf, ClusterNodes } from './cluster-nodes.js';
 import { FailoverWatch } from './failover-watch.js';
 import { IoredisSubscriber } from './ioredis-subscriber.js';
-import { type CommandClass, commandsFor, sendOn } from './sent-command.js';
+import { type CommandClass, commandsFor, type IoredisCommand, sendOn } from './sent-command.js';
 import { SocketTimeout } from './socket-timeout.js';
 
 /** Redis through an ioredis client, with any topology. Its commands record repetitions and redirections. */
@@ -75,7 +76,7 @@ export class IoredisTopology implements Topology {
   send(name: string, args: readonly string[], _key?: string, failOnTryAgain = false): SentCommand {
     const command = new this.Command(name, args);
     if (failOnTryAgain && this.isCluster) command.failOnTryAgain();
-    return sendOn(this.client, command);
+    return this.write(this.client, command);
   }
 
   nodeOfSlot(slot: number | undefined): string {
@@ -92,11 +93,11 @@ export class IoredisTopology implements Topology {
 
   master(slot: number | undefined, random: number): Link | undefined {
     const master = this.nodes.master(slot, random);
-    return master && new IoredisLink(master);
+    return master && new IoredisLink(master, this);
   }
 
   masters(): readonly Link[] {
-    return this.nodes.masters().map((master) => new IoredisLink(master));
+    return this.nodes.masters().map((master) => new IoredisLink(master, this));
   }
 
   unreachableMasters(): readonly string[] {
@@ -105,7 +106,7 @@ export class IoredisTopology implements Topology {
 
   masterOn(socket: object | undefined): Link | undefined {
     const master = this.nodes.masterOn(socket);
-    return master && new IoredisLink(master);
+    return master && new IoredisLink(master, this);
   }
 
   subscriber(slot: number | undefined): SubscriberConnection | undefined {
@@ -135,16 +136,33 @@ export class IoredisTopology implements Topology {
     this.ownWatch?.close();
     await this.lifecycle.close();
   }
+
+  /**
+   * Sends a command, unless the application has called `select()` on a client that it has lent: the same key is another
+   * lock in another database, so two callers could hold it.
+   */
+  write(client: Client, command: IoredisCommand): SentCommand {
+    if (this.owned || isCluster(client)) return sendOn(client, command);
+    const selected = selectedDatabase(client);
+    if (selected === this.database) return sendOn(client, command);
+    const message = `${this.description}: the application has called select() on the client of the connection, which is in database ${selected} now, and locks are in database ${this.database}. Give RedisLockModule its own client, such as client.duplicate()`;
+    command.reject(new BackendError(message, 'denied', 'refused'));
+    return command;
+  }
 }
 
 class IoredisLink implements Link {
-  constructor(private readonly client: Redis) {}
+  constructor(
+    private readonly client: Redis,
+    private readonly topology: IoredisTopology,
+  ) {}
 
   get address(): string {
     return addressOf(this.client);
   }
 
   send(name: string, args: readonly string[]): SentCommand {
-    return sendOn(this.client, new (commandsFor(this.client))(name, args));
+    const { client, topology } = this;
+    return topology.write(client, new (commandsFor(client))(name, args));
   }
 }
