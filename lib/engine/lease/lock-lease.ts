@@ -252,16 +252,17 @@ export class LockLease implements ScopedLease, LockShare, ReleaseListener {
     this.controller?.abort(error);
   }
 
-  /** Signals the body to stop. The locks stay held. */
+  /** Signals the body to stop. The locks stay held. The signal of a lost lease reports the loss. */
   requestEnd(reason: Error): void {
+    if (this.loss !== undefined) return;
     this.controller ??= new AbortController();
     this.controller.abort(reason);
   }
 
   /** Signals the body to stop. The locks lapse with their leases, which the watchdog still judges. */
-  abort(reason: Error): void {
+  abort(reason: Error, locks = this.locks): void {
     const now = this.services.clock.now();
-    for (const lock of this.locks) {
+    for (const lock of locks) {
       // A lock that this lease has given back may be another caller's, or its release is unanswered.
       if (!lock.shares.includes(this)) continue;
       lock.abandon(reason);
@@ -270,23 +271,27 @@ export class LockLease implements ScopedLease, LockShare, ReleaseListener {
     this.requestEnd(reason);
   }
 
-  /** The body has run for `holdAtMost`. A re-entry cannot end the lock of the code around it. */
+  /** The body has run for `holdAtMost`. A re-entry cannot end the locks of the code around it. */
   overdue(): void {
-    if (!this.live) return;
+    if (this.released) return;
     const { name, terms } = this;
-    const isReentry = this.entered.length > 0;
-    const consequence = isReentry ? '' : ', and it is no longer renewed, so it ends with its lease';
+    const ending = this.locks.filter(
+      ({ key, abandoned, lost }) =>
+        abandoned === undefined && lost === undefined && !this.entered.some((gate) => gate.key === key),
+    );
+    const names = ending.map((lock) => lock.name).join(', ');
+    const what = names === name ? 'it' : `'${names}'`;
+    const consequence = ending.length > 0 ? `, and ${what} is no longer renewed, so it ends with its lease` : '';
     const reason = new LockAbortedError(
       `The body inside the lock '${name}' has run for longer than holdAtMost (${terms.holdAtMost} ms)${consequence}. Stop the work`,
       name,
     );
-    if (isReentry) return this.requestEnd(reason);
-    if (this.abandoned !== undefined) return;
+    if (ending.length === 0) return this.requestEnd(reason);
     this.services.events.logger.warn(
-      `The lock '${name}' was held for longer than holdAtMost (${terms.holdAtMost} ms); its signal is aborted, and it is no longer renewed`,
+      `The lock '${names}' was held for longer than holdAtMost (${terms.holdAtMost} ms); its signal is aborted, and it is no longer renewed`,
     );
-    const shares = this.locks.flatMap((lock) => lock.shares);
-    this.abort(reason);
+    const shares = ending.flatMap((lock) => lock.shares);
+    this.abort(reason, ending);
     for (const share of shares) share.requestEnd(reason);
   }
 

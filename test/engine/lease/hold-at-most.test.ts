@@ -1,5 +1,5 @@
 import { LockAbortedError, LockConfigurationError, LockLostError } from '../../../lib/engine/errors.js';
-import type { Lease } from '../../../lib/engine/lease/lease.js';
+import type { Lease, MultiLease } from '../../../lib/engine/lease/lease.js';
 import { openVirtualWorld } from '../../support/lock-world.js';
 import { errorOf } from '../../support/section.js';
 
@@ -10,11 +10,11 @@ describe('holdAtMost', () => {
   /** A body that ends when the test says so. */
   function body() {
     let end!: (value: string) => void;
-    let entered!: (lease: Lease) => void;
-    const lease = new Promise<Lease>((resolve) => {
+    let entered!: (lease: MultiLease) => void;
+    const lease = new Promise<MultiLease>((resolve) => {
       entered = resolve;
     });
-    const run = (lease: Lease) =>
+    const run = (lease: MultiLease) =>
       new Promise<string>((resolve) => {
         end = resolve;
         entered(lease);
@@ -97,6 +97,55 @@ describe('holdAtMost', () => {
     expect(outer?.held).toBe(true);
     end('stopped');
     expect(await call).toBe('stopped');
+  });
+
+  it('of several names leaves those to lapse that it has acquired itself, and not those of the code around it', async () => {
+    const [{ locks, runtime, logger }, other] = [await world.process(), await world.process()];
+    const { run, lease: entering, end } = body();
+    let outer: Lease | undefined;
+    const call = locks.withLock('order', (lease) => {
+      outer = lease;
+      return locks.withLock(['order', 'stock'], { ...options, onLost: 'warn' }, run);
+    });
+    const inner = await entering;
+    const waiting = other.locks.acquire('stock');
+    await runtime.advance(60_500);
+    expect(inner.signal.reason).toBeInstanceOf(LockAbortedError);
+    expect(inner.signal.reason.message).toContain("and 'stock' is no longer renewed");
+    expect(logger.warnings).toEqual([expect.stringContaining("The lock 'stock' was held for longer than holdAtMost")]);
+    await (await runtime.until(waiting, 31_000)).release();
+    expect(outer?.signal.aborted).toBe(false);
+    expect(outer?.held).toBe(true);
+    end('stopped');
+    expect(await runtime.until(call)).toBe('stopped');
+  });
+
+  it('leaves a name of its own to lapse also after the code around it has left the other one to lapse', async () => {
+    const [{ locks, runtime }, other] = [await world.process(), await world.process()];
+    const { run, lease: entering, end } = body();
+    const call = locks.withLock('order', { holdAtMost: '50s', onLost: 'warn' }, () =>
+      locks.withLock(['order', 'stock'], { ...options, onLost: 'warn' }, run),
+    );
+    await entering;
+    const waiting = other.locks.acquire('stock');
+    await (await runtime.until(waiting, 95_000)).release();
+    end('stopped');
+    expect(await runtime.until(call)).toBe('stopped');
+  });
+
+  it('leaves the other names to lapse also after one of them was lost', async () => {
+    const [{ locks, runtime }, other] = [await world.process(), await world.process()];
+    const { run, lease: entering, end } = body();
+    const call = errorOf(locks.withLock(['order', 'stock'], options, run));
+    const lease = await entering;
+    await other.locks.forceRelease('order');
+    await runtime.advance(31_000);
+    expect(lease.signal.reason).toBeInstanceOf(LockLostError);
+    const waiting = other.locks.acquire('stock');
+    await (await runtime.until(waiting, 62_000)).release();
+    expect(lease.signal.reason).toBeInstanceOf(LockLostError);
+    end('stopped');
+    expect(await runtime.until(call)).toBeInstanceOf(LockLostError);
   });
 
   it('is refused where no body runs, and where it is no duration', async () => {
