@@ -33,7 +33,8 @@ interface SeveralLocks extends WaitingQueue {
 }
 
 /** The callers of a semaphore or latch. */
-interface PermitCallers extends WaitingQueue {
+interface PermitCallers {
+  readonly line: WaitingQueue;
   readonly length: number;
   rejectWaiters(): void;
   close(): Promise<void>;
@@ -124,7 +125,7 @@ export class ActiveWork implements WaitingQueues {
     // together with theirs.
     for (const caller of [...this.several]) visit(caller);
     for (const { line } of this.queues.values()) if (!line.isEmpty) visit(line);
-    for (const queue of [...this.permitQueues.values()]) visit(queue);
+    for (const { line } of [...this.permitQueues.values()]) visit(line);
   }
 
   // ── Ends ──────────────────────────────────────────────────────────────────────────────────────────────────────

@@ -34,9 +34,11 @@ import {
   toTerms,
 } from './terms/lock-options.js';
 import { isTraced, traceAcquisition } from './trace/trace-acquisition.js';
+import { beginWait, mayWait } from './wait/begin-wait.js';
+import { abortedError } from './wait/caller.js';
 import { nullWhenBusy } from './wait/null-when-busy.js';
 import { shutdownError } from './wait/wait-errors.js';
-import { abortedError, Waiter } from './wait/waiter.js';
+import { Waiter } from './wait/waiter.js';
 
 /**
  * Acquires, keeps and releases locks for one service on any backend. Each lock has a local queue whose head asks the
@@ -328,7 +330,6 @@ export class LockEngine {
 /** Acquires one lock: by re-entry if the running flow holds it already, otherwise by waiting in its queue. */
 function acquireOne(table: LockTable, name: string, terms: AcquisitionTerms, what: string): Promise<LockLease> {
   const { services } = table;
-  const { outages } = services;
   // The name of a queue was checked when the queue was created.
   const key = table.find(terms.type, name)?.key ?? services.keyOf(toLockName(name, what), what);
   if (terms.signal?.aborted) throw abortedError({ what: `the lock '${name}'`, name }, terms.signal);
@@ -348,11 +349,7 @@ function acquireOne(table: LockTable, name: string, terms: AcquisitionTerms, wha
     };
     const waiter = new Waiter<HeldLock>(name, services.newOwner, terms, services.runtime, granted, reject);
     waiter.scoped = scoped;
-    const refusal = outages.active ? outages.arrived(waiter, [key]) : undefined;
-    if (refusal !== undefined) return waiter.refuse(refusal);
-    // The queue may have ended in the meantime, if the lock proved to be lost.
-    const queue = table.queueOf(terms.type, name, key);
-    queue.enqueue(waiter);
-    if (hasScope) services.deadlocks.add(waiter, queue.line);
+    // The queue is looked up again, because it has ended if the lock proved to be lost meanwhile.
+    if (mayWait(services, waiter, key)) beginWait(services, table.queueOf(terms.type, name, key), waiter, hasScope);
   });
 }

@@ -3,8 +3,8 @@ import { LockAbortedError } from './errors.js';
 import type { Synchronizers } from './permits/synchronizers.js';
 import { leasesAround } from './scope/lock-scope.js';
 import type { Services } from './services.js';
+import type { Caller } from './wait/caller.js';
 import { shutdownError } from './wait/wait-errors.js';
-import type { Caller } from './wait/waiter.js';
 
 /** How much of the last commandTimeout is reserved for closing connections at most, in milliseconds. */
 const LONGEST_CLOSE = 500;

@@ -2,7 +2,7 @@ import { LockConfigurationError, LockKeyError } from '../engine/errors.js';
 import type { LockEngine } from '../engine/lock-engine.js';
 import { bySortKey } from '../engine/several/all-or-none.js';
 import { type Milliseconds, toLeaseTime } from '../engine/terms/duration.js';
-import type { WaitTerms } from '../engine/wait/waiter.js';
+import type { WaitTerms } from '../engine/wait/caller.js';
 import { type LeaseRequest, LockHandle } from './lock-handle.js';
 import { toWaitTerms } from './wait-options.js';
 

@@ -1,6 +1,6 @@
 import { LockConfigurationError } from '../engine/errors.js';
 import { type Duration, type Milliseconds, toWaitTime } from '../engine/terms/duration.js';
-import type { WaitTerms } from '../engine/wait/waiter.js';
+import type { WaitTerms } from '../engine/wait/caller.js';
 
 /** Options of a call that waits. @publicApi */
 export interface WaitOptions {

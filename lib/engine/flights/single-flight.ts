@@ -9,7 +9,8 @@ import { currentScope, liveFrom, lockScopes } from '../scope/lock-scope.js';
 import type { Services } from '../services.js';
 import { toLockName } from '../terms/lock-name.js';
 import { isTraced, traceAcquisition } from '../trace/trace-acquisition.js';
-import { abortedError } from '../wait/waiter.js';
+import { beginWait, mayWait } from '../wait/begin-wait.js';
+import { abortedError } from '../wait/caller.js';
 import { FlightWaiter, type SharedResult } from './flight-queue.js';
 import type { FlightTerms } from './flight-terms.js';
 import { resultOf, textOf } from './serialize-result.js';
@@ -61,12 +62,7 @@ async function joinOrAcquire(
     };
     const waiter = new FlightWaiter(name, services.newOwner, terms, services.runtime, granted, reject);
     waiter.scoped = scoped;
-    const { outages } = services;
-    const refusal = outages.arrived(waiter, [key]);
-    if (refusal !== undefined) return waiter.refuse(refusal);
-    const queue = table.flightQueueOf(name, key);
-    queue.enqueue(waiter);
-    if (hasScope) services.deadlocks.add(waiter, queue.line);
+    if (mayWait(services, waiter, key)) beginWait(services, table.flightQueueOf(name, key), waiter, hasScope);
   });
 }
 

@@ -3,8 +3,8 @@ import type { BackendError } from '../../backends/lock-backend.js';
 import type { Timer } from '../../backends/runtime.js';
 import type { Services } from '../services.js';
 import { FOREVER } from '../terms/duration.js';
+import { Caller, type WaitTerms } from '../wait/caller.js';
 import { permanentError, unavailableError } from '../wait/wait-errors.js';
-import { Caller, type WaitTerms } from '../wait/waiter.js';
 import type { HeldLock } from './held-lock.js';
 
 /** The services that are needed here. */

@@ -1,9 +1,9 @@
-import type { HeldType, ReleaseReply } from '../../backends/lock-backend.js';
+import type { Busy, HeldType, ReleaseReply } from '../../backends/lock-backend.js';
 import { unusedOwner } from '../ask/unused-owner.js';
 import { CHECKED, invariant } from '../invariants.js';
 import { announceLost } from '../lease/lease-events.js';
 import type { Services } from '../services.js';
-import type { GivenBack, HeldLock, ReleaseListener, ReleaseOutcome } from './held-lock.js';
+import type { GivenBack, HeldLock, LockWaiter, ReleaseListener, ReleaseOutcome } from './held-lock.js';
 import type { Moment } from './lease-clock.js';
 import { RecallableRelease } from './recallable-release.js';
 
@@ -129,6 +129,23 @@ export class Tenure {
   arrived(): void {
     this.departures--;
     if (CHECKED) this.check();
+  }
+
+  /**
+   * Whether a busy answer names an owner of this process whose release is unanswered. Such an answer does not count:
+   * the waiter asks once more after that release, which departs until then. It does so only once.
+   *
+   * @param answered called when the release is answered
+   */
+  asksBehindRelease(waiter: LockWaiter, { holder }: Busy, answered: () => void): boolean {
+    const settled = () => {
+      this.arrived();
+      answered();
+    };
+    if (waiter.askedAgain || !this.services.unsettledReleases.onAnswer(holder, settled)) return false;
+    waiter.askedAgain = true;
+    this.departed();
+    return true;
   }
 
   /** Releases the lock in the backend. */

@@ -1,16 +1,15 @@
-import { type BackendError, noAnswer } from '../../backends/backend-error.js';
-import type { LockBackend } from '../../backends/lock-backend.js';
+import type { BackendError } from '../../backends/backend-error.js';
 import type { Runtime, Timer } from '../../backends/runtime.js';
 import type { Subscription, Wake } from '../../backends/subscription.js';
 import type { RequestId } from '../../backends/synchronizer-backend.js';
-import { LockAbortedError, LockBusyError, LockUnavailableError } from '../errors.js';
+import { LockAbortedError, LockBusyError } from '../errors.js';
 import type { Services } from '../services.js';
-import type { WaitingQueue } from '../wait/outage-limit.js';
-import type { RestingCallers } from '../wait/ping-while-waiting.js';
+import { Caller, type WaitTerms } from '../wait/caller.js';
 import { TurnToAsk } from '../wait/turn-to-ask.js';
-import { shutdownError } from '../wait/wait-errors.js';
-import { Caller, type WaitTerms } from '../wait/waiter.js';
-import { failedError, type Synchronizer } from './synchronizer.js';
+import { type InLine, permanentError, shutdownError } from '../wait/wait-errors.js';
+import { WaitingLine } from '../wait/waiting-line.js';
+import { describeObstacle } from './describe-obstacle.js';
+import { noUsableAnswer, type Synchronizer } from './synchronizer.js';
 
 /**
  * The pause in milliseconds before a request is repeated although all its waiters have left. It is repeated because its
@@ -19,8 +18,13 @@ import { failedError, type Synchronizer } from './synchronizer.js';
 const SETTLEMENT_PAUSE = 1_000;
 
 /** A caller that wants permits, or waits for a latch to open (and takes no permits). */
-export class PermitWaiter<Granted, Terms extends WaitTerms = WaitTerms> extends Caller<Granted> {
+export class PermitWaiter<Granted, Terms extends WaitTerms = WaitTerms> extends Caller<Granted> implements InLine {
   declare readonly terms: Terms;
+
+  /** The links of the queue that contains this waiter. */
+  previous: this | undefined;
+  next: this | undefined;
+
   readonly what: string;
   /** See {@link Synchronizer.initial}. */
   readonly initial: number | undefined;
@@ -36,6 +40,17 @@ export class PermitWaiter<Granted, Terms extends WaitTerms = WaitTerms> extends 
     super(name, terms, runtime, granted, refused);
     this.what = what;
     this.initial = initial;
+  }
+
+  get notServed(): string {
+    return noUsableAnswer(this.what);
+  }
+
+  busyError(): LockBusyError {
+    const { name, what, permits, terms } = this;
+    const within = terms.waitTime > 0 ? ` within ${terms.waitTime} ms` : '';
+    const wanted = permits === 1 ? `A permit of ${what} was` : `${permits} permits of ${what} were`;
+    return new LockBusyError(`${wanted} not available${within}`, name, -1, undefined);
   }
 }
 
@@ -93,60 +108,76 @@ interface Attempt<Waiter> {
 
 /**
  * The callers of one process that want permits of one semaphore, or wait for one latch, in order of arrival. However
- * many callers wait, only one request is sent at a time, for the first of them. A queue is in one of these states:
+ * many callers wait, only one request is sent at a time, for the first of them.
  *
- *   idle No request is under way, and the first waiter may ask. → asking. If nobody waits, the queue is discarded.
- *   asking A request is under way. → idle if it served all its waiters, resting if it did not, backing off or settling
- *   if it failed. resting There were too few permits for the first waiter. → idle after a message, when the earliest
- *   lease ends, when this waiter leaves, or when a caller arrives that can create the semaphore. backing off The last
- *   request failed. → idle after a pause, each longer than the previous one. A request that may have been executed is
- *   repeated unchanged, so that it takes no permits twice. settling The last request failed and may have taken permits,
- *   but all waiters have left. → idle after a second, or when a caller arrives. The request is repeated until its
- *   result is known, and its permits are given back. closed All callers were refused. If a request is under way, its
- *   permits are given back.
+ * | state         | meaning                                        | ends                                                  |
+ * | ------------- | ---------------------------------------------- | ----------------------------------------------------- |
+ * | `idle`        | nobody asks; the first waiter may              | at once: → `asking`, or the queue is discarded        |
+ * | `asking`      | a request is under way                         | → `idle` if it served all its waiters, else `resting`; |
+ * |               |                                                | after a failure, `backing off` or `settling`          |
+ * | `resting`     | too few permits for the first waiter           | → `idle` after a message, when the earliest lease     |
+ * |               |                                                | ends, when this waiter leaves, or when a caller       |
+ * |               |                                                | arrives that can create the semaphore                 |
+ * | `backing off` | the last request failed                        | → `idle` after a pause, each longer than the previous |
+ * | `settling`    | the same, and all waiters have left, although  | → `idle` after a second, or when a caller arrives     |
+ * |               | the request may have taken permits             |                                                       |
+ * | `closed`      | all callers were refused                       | never                                                 |
+ *
+ * A request that may have been executed is repeated unchanged until its result is known, so that it takes no permits
+ * twice. Permits that nobody waits for any more are given back.
  *
  * Callers that try once (`waitTime: 0`) do not wait. Requests for them are also sent while the others rest or back off;
  * otherwise they take turns with the others.
  */
-export class PermitQueue<Waiter extends PermitWaiter<never>> implements WaitingQueue, RestingCallers {
-  readonly keys: readonly string[];
-  private readonly waiting = new Set<Waiter>();
-  private readonly tryingOnce = new Set<Waiter>();
+export class PermitQueue<Waiter extends PermitWaiter<never>> {
+  readonly line: WaitingLine<Waiter>;
+  /** Who holds the permits is not known here. */
+  readonly holders: readonly never[] = [];
+  /** How many of the callers in the line try once. */
+  private triers = 0;
+  /** The waiter for which there were too few permits. */
+  private blocked: Waiter | undefined;
   private readonly turn: TurnToAsk;
   /** The request that is under way or has to be repeated. */
   private attempt: Attempt<Waiter> | undefined;
   /** Settles when the request under way settles. */
   private underWay: Promise<void> | undefined;
   private settlementTimer: Timer | undefined;
-  /** The failure of the last request. */
-  private failure: BackendError | undefined;
   /** Whether the last request was for callers that try once. */
   private triedLast = false;
   /** The number of permits with which one of the callers wants to create a missing semaphore. */
   private initial: number | undefined;
-  resting = false;
   private closed = false;
 
   constructor(
-    private readonly services: Pick<Services, 'backend' | 'events' | 'outages' | 'pings' | 'runtime'>,
-    key: string,
+    private readonly services: Services,
+    readonly key: string,
     private readonly source: PermitSource<Waiter>,
     private readonly nextRequest: () => RequestId,
     private readonly retire: () => void,
   ) {
-    this.keys = [key];
+    this.line = new WaitingLine(services, this);
     const subscribe = (listener: (wake: Wake) => void) => source.subscribe(listener);
     this.turn = new TurnToAsk(subscribe, services.runtime, () => this.advance());
   }
 
   /** The number of waiting callers, without those that try once. */
   get length(): number {
-    return this.waiting.size;
+    return this.line.waiters.length - this.triers;
+  }
+
+  get isAsking(): boolean {
+    return this.underWay !== undefined;
+  }
+
+  describeObstacle(write: (obstacle: string) => void): Promise<void> {
+    return describeObstacle(this.services, this.key, write);
   }
 
   enqueue(waiter: Waiter): void {
-    (waiter.triesOnce ? this.tryingOnce : this.waiting).add(waiter);
-    waiter.watch(() => this.departed(waiter));
+    this.line.waiters.push(waiter);
+    if (waiter.triesOnce) this.triers++;
+    this.line.watch(waiter);
     if (this.initial === undefined && waiter.initial !== undefined) {
       this.initial = waiter.initial;
       // The others may be waiting for a semaphore that does not exist yet.
@@ -156,40 +187,36 @@ export class PermitQueue<Waiter extends PermitWaiter<never>> implements WaitingQ
     this.advance();
   }
 
-  /** Shutdown: rejects all waiters except those in a lock scope, which may need the permits to finish. */
-  rejectWaiters(): void {
-    this.refuseWhere(({ scoped, name }) => (scoped ? undefined : shutdownError('Waiting', name)));
+  /** Called when a caller has left the line: its time has ended, or it was refused. */
+  left(waiter: Waiter): void {
+    this.forget(waiter);
+    if (this.length === 0) this.turn.onEmpty();
+    else if (waiter === this.blocked && this.line.failure === undefined) this.turn.recheck();
+    this.advance();
   }
 
-  refuseWhere(errorOf: (waiter: Waiter) => Error | undefined): void {
-    for (const waiter of [...this.waiting, ...this.tryingOnce]) {
-      const error = errorOf(waiter);
-      if (error === undefined) continue;
-      this.leave(waiter);
-      waiter.refuse(error);
-    }
+  /** Shutdown: rejects all waiters except those in a lock scope, which may need the permits to finish. */
+  rejectWaiters(): void {
+    this.line.refuseWhere(({ scoped, name }) => (scoped ? undefined : shutdownError('Waiting', name)));
   }
 
   /** Rejects all waiters. Settles when the request under way is answered. */
   async close(): Promise<void> {
     this.closed = true;
-    this.services.pings.unrest(this);
+    this.line.refuseWhere(
+      ({ what, name }) => new LockAbortedError(`Waiting for ${what} ended because the lock service was closed`, name),
+    );
+    this.line.close();
     this.turn.close();
     this.endSettlementPause();
-    for (const waiter of [...this.waiting, ...this.tryingOnce]) {
-      this.remove(waiter);
-      waiter.refuse(
-        new LockAbortedError(`Waiting for ${waiter.what} ended because the lock service was closed`, waiter.name),
-      );
-    }
     await this.underWay;
   }
 
   private get state(): 'idle' | 'asking' | 'resting' | 'backing off' | 'settling' | 'closed' {
     if (this.closed) return 'closed';
-    if (this.underWay !== undefined) return 'asking';
+    if (this.isAsking) return 'asking';
     if (this.settlementTimer !== undefined) return 'settling';
-    if (this.turn.resting) return this.failure === undefined ? 'resting' : 'backing off';
+    if (this.turn.resting) return this.line.failure === undefined ? 'resting' : 'backing off';
     return 'idle';
   }
 
@@ -197,33 +224,40 @@ export class PermitQueue<Waiter extends PermitWaiter<never>> implements WaitingQ
   private advance(): void {
     const { state } = this;
     if (state === 'closed' || state === 'asking' || state === 'settling') return;
-    const mayAsk = state === 'idle' || this.tryingOnce.size > 0;
+    const mayAsk = state === 'idle' || this.triers > 0;
     if (mayAsk) this.attempt ??= this.nextAttempt(state === 'idle');
     const { attempt } = this;
     if (mayAsk && attempt !== undefined) this.services.runtime.detached(() => this.ask(attempt));
-    else if (attempt === undefined && this.waiting.size === 0) this.end();
+    else if (attempt === undefined && this.line.isEmpty) this.end();
   }
 
   // ── idle → asking ──────────────────────────────────────────────────────────────────────────────────────────────────
 
   private nextAttempt(waitersMayAsk: boolean): Attempt<Waiter> | undefined {
     // Callers that try once must not starve the waiters.
-    const isWaitersTurn = this.triedLast && waitersMayAsk && this.waiting.size > 0;
-    const triesOnce = this.tryingOnce.size > 0 && !isWaitersTurn;
-    const waiters = this.source.selectBatch(triesOnce ? this.equalTries() : this.waiting);
+    const isWaitersTurn = this.triedLast && waitersMayAsk && this.length > 0;
+    const triesOnce = this.triers > 0 && !isWaitersTurn;
+    const waiters = this.source.selectBatch(triesOnce ? this.equalTries() : this.callers(false));
     if (waiters.length === 0) return undefined;
     const { initial } = this;
     const request = this.source.request(waiters, this.nextRequest(), initial);
     return { waiters, request, initial, triesOnce, unsettled: false };
   }
 
+  private *callers(triesOnce: boolean): Generator<Waiter> {
+    for (const waiter of this.line.waiters) if (waiter.triesOnce === triesOnce) yield waiter;
+  }
+
   /**
    * Callers that try once and want as many permits as the first of them. Others are left out, so that no caller fails
    * because another one wants more.
    */
-  private equalTries(): Waiter[] {
-    const [first] = this.tryingOnce;
-    return [...this.tryingOnce].filter(({ permits }) => permits === first.permits);
+  private *equalTries(): Generator<Waiter> {
+    let first: Waiter | undefined;
+    for (const trier of this.callers(true)) {
+      first ??= trier;
+      if (trier.permits === first.permits) yield trier;
+    }
   }
 
   private ask(attempt: Attempt<Waiter>): void {
@@ -244,7 +278,7 @@ export class PermitQueue<Waiter extends PermitWaiter<never>> implements WaitingQ
       return this.failed(attempt, late);
     }
     const { waiters, request, triesOnce, unsettled } = attempt;
-    this.underWay = this.attempt = this.failure = undefined;
+    this.underWay = this.attempt = this.line.failure = this.blocked = undefined;
     const gone: number[] = [];
     for (let index = 0; index < served; index++) {
       if (this.remove(waiters[index])) request.grant(index);
@@ -252,37 +286,34 @@ export class PermitQueue<Waiter extends PermitWaiter<never>> implements WaitingQ
     }
     if (gone.length > 0) request.giveBack(gone);
     if (triesOnce) {
-      for (const waiter of waiters.slice(served)) if (this.remove(waiter)) waiter.refuse(busyError(waiter));
+      for (const trier of waiters.slice(served)) if (this.remove(trier)) trier.refuse(this.line.busy(trier));
     } else {
       if (served > 0) this.turn.acquired();
       // Ask again if the first unserved waiter has left (the next one may want fewer permits), if the request was a
       // repetition (its answer may be outdated), or if a caller that can create the semaphore has arrived meanwhile.
       const canCreate = missing && this.initial !== attempt.initial;
-      if (!unsettled && !canCreate && served < waiters.length && this.waiting.has(waiters[served]))
-        this.rest(remaining);
+      if (!unsettled && !canCreate && served < waiters.length && !waiters[served].settled) {
+        this.blocked = waiters[served];
+        this.turn.busy(remaining);
+        this.line.rest();
+      }
     }
     this.advance();
-  }
-
-  private rest(remaining: number): void {
-    this.turn.busy(remaining);
-    this.services.pings.rest(this);
   }
 
   // ── asking → backing off, settling ─────────────────────────────────────────────────────────────────────────────────
 
   private failed(attempt: Attempt<Waiter>, error: BackendError): void {
-    const { backend, outages } = this.services;
     this.underWay = undefined;
-    this.failure = error;
+    this.line.failure = error;
     attempt.unsettled ||= attempt.request.takesPermits && error.outcome === 'unknown';
     const isPermanent = error.kind !== 'unavailable';
     if (isPermanent || !attempt.unsettled) this.attempt = undefined;
-    const refused = isPermanent ? [...attempt.waiters, ...this.tryingOnce] : [...this.tryingOnce];
-    for (const waiter of refused) if (this.remove(waiter)) waiter.refuse(failedError(waiter, backend, error));
-    const [head] = this.waiting;
-    if (head === undefined) this.settle();
-    else if (this.turn.failed()) outages.attemptFailed(() => failedError(head, backend, error));
+    const refused = isPermanent ? [...attempt.waiters, ...this.callers(true)] : [...this.callers(true)];
+    for (const waiter of refused)
+      if (this.remove(waiter)) waiter.refuse(permanentError(waiter, this.services.backend, error));
+    if (this.length === 0) this.settle();
+    else if (this.turn.failed()) this.line.reportFailure();
     this.advance();
   }
 
@@ -302,44 +333,19 @@ export class PermitQueue<Waiter extends PermitWaiter<never>> implements WaitingQ
 
   // ── Callers leave ──────────────────────────────────────────────────────────────────────────────────────────────────
 
-  /** Handles a waiter whose waitTime has ended or whose signal was aborted. @returns why it was not served */
-  private departed(waiter: Waiter): Error {
-    const { backend, outages } = this.services;
-    const failure = this.failure ?? outages.failure(this.keys);
-    const isSilent = outages.isSilent(waiter, this.keys, this.state === 'asking');
-    this.leave(waiter);
-    if (failure !== undefined) return failedError(waiter, backend, failure);
-    return isSilent ? unansweredError(waiter, backend) : busyError(waiter);
-  }
-
-  private leave(waiter: Waiter): void {
-    const [head] = this.waiting;
-    this.remove(waiter);
-    if (this.waiting.size === 0) this.turn.onEmpty();
-    else if (waiter === head && this.failure === undefined) this.turn.recheck();
-    this.advance();
-  }
-
-  /** Returns false if the waiter had already left. */
+  /** Takes a caller out of the line in order to grant or refuse it. @returns false if it has left already */
   private remove(waiter: Waiter): boolean {
-    return this.waiting.delete(waiter) || this.tryingOnce.delete(waiter);
+    const wasWaiting = this.line.remove(waiter);
+    if (wasWaiting) this.forget(waiter);
+    return wasWaiting;
+  }
+
+  private forget(waiter: Waiter): void {
+    if (waiter.triesOnce) this.triers--;
   }
 
   private end(): void {
     this.services.events.unawaited(this.close());
     this.retire();
   }
-}
-
-/** The permits did not become available in time. */
-function busyError({ name, what, permits, terms }: PermitWaiter<never>): LockBusyError {
-  const within = terms.waitTime > 0 ? ` within ${terms.waitTime} ms` : '';
-  const wanted = permits === 1 ? `A permit of ${what} was` : `${permits} permits of ${what} were`;
-  return new LockBusyError(`${wanted} not available${within}`, name, -1, undefined);
-}
-
-/** The backend did not answer in time. */
-function unansweredError({ name, what, terms }: PermitWaiter<never>, backend: LockBackend): LockUnavailableError {
-  const cause = noAnswer(backend, terms.waitTime);
-  return new LockUnavailableError(`The backend gave no answer about ${what}: ${cause.message}`, name, { cause });
 }

@@ -4,7 +4,7 @@ import { lateAnswer } from '../ask/attempt.js';
 import type { Moment } from '../hold/lease-clock.js';
 import type { Services } from '../services.js';
 import type { Milliseconds } from '../terms/duration.js';
-import type { WaitTerms } from '../wait/waiter.js';
+import type { WaitTerms } from '../wait/caller.js';
 import { newPermitId } from './permit-id.js';
 import type { GrantResult, PermitRequest, PermitSource, PermitWaiter } from './permit-queue.js';
 import type { RenewedPermits } from './renewed-permits.js';

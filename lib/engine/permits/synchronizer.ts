@@ -1,7 +1,3 @@
-import { type BackendError, withReason } from '../../backends/backend-error.js';
-import type { LockBackend } from '../../backends/lock-backend.js';
-import { type LockError, LockKeyError, LockUnavailableError } from '../errors.js';
-
 /** A semaphore or latch of one service. */
 export interface Synchronizer {
   readonly name: string;
@@ -15,13 +11,7 @@ export interface Synchronizer {
   readonly initial: number | undefined;
 }
 
-/** The caller's error for a failure of the backend. */
-export function failedError(
-  { name, what }: Pick<Synchronizer, 'name' | 'what'>,
-  backend: LockBackend,
-  failure: BackendError,
-): LockError {
-  const cause = withReason(backend, failure);
-  if (cause.kind === 'key') return new LockKeyError(`${what} cannot be used: ${cause.message}`, name, { cause });
-  return new LockUnavailableError(`The backend gave no usable answer about ${what}: ${cause.message}`, name, { cause });
+/** How the error about an outage begins. */
+export function noUsableAnswer(what: string): string {
+  return `The backend gave no usable answer about ${what}`;
 }

@@ -3,13 +3,16 @@ import type { RequestId, SynchronizerBackend } from '../../backends/synchronizer
 import type { ActiveWork } from '../active-work.js';
 import { LockConfigurationError } from '../errors.js';
 import type { Services } from '../services.js';
+import type { Milliseconds } from '../terms/duration.js';
 import { toLockName } from '../terms/lock-name.js';
-import { abortedError, type WaitTerms } from '../wait/waiter.js';
+import { mayWait } from '../wait/begin-wait.js';
+import { abortedError, type WaitTerms } from '../wait/caller.js';
+import { permanentError } from '../wait/wait-errors.js';
 import { MissingSemaphoreWarning } from './missing-semaphore-warning.js';
 import { PermitQueue, type PermitSource, PermitWaiter } from './permit-queue.js';
 import { CountedPermits, LeasedPermits, type LeasedPermitTerms, OpenLatch } from './permit-sources.js';
 import { RenewedPermits } from './renewed-permits.js';
-import { failedError, type Synchronizer } from './synchronizer.js';
+import { noUsableAnswer, type Synchronizer } from './synchronizer.js';
 import {
   giveLeasedPermits,
   releasePermits,
@@ -20,6 +23,9 @@ import {
 /** The kinds of queues. */
 const KINDS = ['permits', 'leased-permits', 'latch'] as const;
 type Kind = (typeof KINDS)[number];
+
+/** The terms of a call that does not wait. */
+const ONCE = { waitTime: 0 as Milliseconds };
 
 /**
  * The semaphores and latches of one service: their waiting callers, the changes under way, and the permits that are
@@ -148,24 +154,12 @@ export class Synchronizers {
   ): Promise<Granted> {
     return new Promise((resolve, reject) => {
       const waiter = new PermitWaiter(object, permits, terms, this.services.runtime, resolve, reject);
-      const refusal = this.admit(waiter, object.key);
-      if (refusal !== undefined) return waiter.refuse(refusal);
+      waiter.scoped = this.services.admission.admit(waiter.what, waiter.name);
+      if (terms.signal?.aborted) throw abortedError(waiter, terms.signal);
+      if (!mayWait(this.services, waiter, object.key)) return;
       const queue = this.queues.get(`${kind} ${object.key}`) ?? this.newQueue(kind, object.key, newSource());
       (queue as PermitQueue<PermitWaiter<Granted, Terms>>).enqueue(waiter);
     });
-  }
-
-  /** @returns the reason if the caller may not wait */
-  private admit(waiter: PermitWaiter<never>, key: string): Error | undefined {
-    const { outages } = this.services;
-    const { signal } = waiter.terms;
-    try {
-      waiter.scoped = this.services.admission.admit(waiter.what, waiter.name);
-    } catch (error) {
-      return error as Error;
-    }
-    if (signal?.aborted) return abortedError(waiter, signal);
-    return outages.arrived(waiter, [key]);
   }
 
   private newQueue<Waiter extends PermitWaiter<never>>(
@@ -201,7 +195,9 @@ export class Synchronizers {
     try {
       return await reply;
     } catch (error) {
-      throw failedError(object, this.services.backend, error as BackendError);
+      const { name, what } = object;
+      const words = { name, terms: ONCE, what, notServed: noUsableAnswer(what) };
+      throw permanentError(words, this.services.backend, error as BackendError);
     }
   }
 

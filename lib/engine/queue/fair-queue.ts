@@ -126,6 +126,11 @@ export class FairQueue implements LockKeeper, Asker<LockWaiter, AcquireReply> {
     attempt.send(services.backend.acquire(attempt), this, waiter);
   }
 
+  private askAgain(waiter: LockWaiter): void {
+    this.ask(waiter);
+    this.endIfIdle();
+  }
+
   private askFirst(): void {
     if (this.waiting.first !== undefined) this.ask(this.waiting.first);
   }
@@ -166,22 +171,9 @@ export class FairQueue implements LockKeeper, Asker<LockWaiter, AcquireReply> {
   private foundBusy(waiter: LockWaiter, { reply, answeredAt }: FoundBusy): void {
     this.line.foundBusy(reply, answeredAt, waiter.mayLeave);
     if (waiter.settled) this.unregister(waiter);
-    else if (waiter.triesOnce && this.asksBehindRelease(waiter, reply)) return;
-    else if (waiter.triesOnce) this.line.dismiss(waiter, this.line.refusal(waiter));
-    else this.waitForWake(waiter, reply);
-  }
-
-  /** Used only for a caller that tries once. Other callers are woken by the release. */
-  private asksBehindRelease(waiter: LockWaiter, reply: Busy): boolean {
-    const { tenure } = this;
-    const answered = () => {
-      tenure.arrived();
-      this.ask(waiter);
-      this.endIfIdle();
-    };
-    if (!this.line.asksBehindRelease(waiter, reply, answered)) return false;
-    tenure.departed();
-    return true;
+    else if (!waiter.triesOnce) this.waitForWake(waiter, reply);
+    else if (!this.tenure.asksBehindRelease(waiter, reply, () => this.askAgain(waiter)))
+      this.line.dismiss(waiter, this.line.refusal(waiter));
   }
 
   private unanswered(waiter: LockWaiter, { error, wasRemoved, ownerSpent }: Failed): void {

@@ -288,7 +288,7 @@ export class LockQueue implements LockKeeper, Asker<LockWaiter, AcquireReply> {
     if (outcome.inDoubt) this.abandonOwner(waiter, outcome);
     else if (outcome.ownerSpent) waiter.ownerSpent = true;
     if (waiter.settled) this.unregister(waiter);
-    else if (this.asksBehindRelease(waiter, reply)) return;
+    else if (this.tenure.asksBehindRelease(waiter, reply, () => this.resume())) return;
     this.refuseTriers((trier) => this.line.busy(trier));
     if (this.waiting.length > 0 && this.services.backend.blocking === undefined) {
       this.turn.busy(reply.remaining, reply.holder, reply.heldAs);
@@ -296,17 +296,6 @@ export class LockQueue implements LockKeeper, Asker<LockWaiter, AcquireReply> {
       if (isRegistered(waiter)) this.keepRegistered();
     }
     this.resume();
-  }
-
-  private asksBehindRelease(waiter: LockWaiter, reply: Busy): boolean {
-    const { tenure } = this;
-    const answered = () => {
-      tenure.arrived();
-      this.resume();
-    };
-    if (!this.line.asksBehindRelease(waiter, reply, answered)) return false;
-    tenure.departed();
-    return true;
   }
 
   private unanswered(waiter: LockWaiter, outcome: Failed): void {

@@ -9,6 +9,7 @@ import type { GivenBack, HeldLock, LockKeeper, ReadDowngrade } from '../hold/hel
 import { lockLostError } from '../hold/loss-reasons.js';
 import type { LockTable } from '../lock-table.js';
 import type { LockQueue } from '../queue/lock-queue.js';
+import { mayWait } from '../wait/begin-wait.js';
 import { permanentError, unavailableError } from '../wait/wait-errors.js';
 import type { Waiter } from '../wait/waiter.js';
 
@@ -66,9 +67,7 @@ export class Downgrade implements LockKeeper, ReadDowngrade, Asker<Reader, Acqui
     const state = read && this.services.watchdog.judge(read);
     if (read !== undefined && state === 'held') return waiter.grant(read);
     if (read !== undefined && state === 'unsure') return this.confirm(read, waiter);
-    const { outages } = this.services;
-    const refusal = outages.arrived(waiter, [this.key]);
-    if (refusal !== undefined) return waiter.refuse(refusal);
+    if (!mayWait(this.services, waiter, this.key)) return;
     this.waiting.add(waiter);
     waiter.watch(() => {
       const error = this.unavailable(waiter);

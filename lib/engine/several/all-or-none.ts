@@ -4,9 +4,9 @@ import type { Runtime } from '../../backends/runtime.js';
 import type { HolderClient } from '../clients/describe-holder.js';
 import { LockBusyError, LockError, LockKeyError, LockLostError, LockUnavailableError } from '../errors.js';
 import type { Milliseconds } from '../terms/duration.js';
+import { abortedError, Caller, type WaitTerms } from '../wait/caller.js';
 import { InterruptibleSleep } from '../wait/interruptible-sleep.js';
 import { ofClient } from '../wait/wait-errors.js';
-import { abortedError, Caller, type WaitTerms } from '../wait/waiter.js';
 import { HoldAndWait, type Wanted } from './hold-and-wait.js';
 
 /** A busy lock, and the known details of its holder. */

@@ -1,7 +1,7 @@
 import type { Runtime, Timer } from '../../backends/runtime.js';
 import type { HolderClient } from '../clients/describe-holder.js';
 import type { Milliseconds } from '../terms/duration.js';
-import type { Caller } from '../wait/waiter.js';
+import type { Caller } from '../wait/caller.js';
 
 /** A lock that a caller wants together with others. */
 export interface Wanted {

@@ -6,8 +6,8 @@ import type { LockLease } from '../lease/lock-lease.js';
 import type { LockTable } from '../lock-table.js';
 import type { AcquisitionTerms } from '../terms/lock-options.js';
 import { isTraced, traceAcquisition } from '../trace/trace-acquisition.js';
+import type { Caller } from '../wait/caller.js';
 import type { WaitingQueue } from '../wait/outage-limit.js';
-import type { Caller } from '../wait/waiter.js';
 import { acquireAllOrNone, type BusyLock, type WantedGroup } from './all-or-none.js';
 import { WantedLock } from './wanted-lock.js';
 

@@ -6,8 +6,9 @@ import { closeGatesAbove, findReentry, isStillShared, type Reentry, shareMode } 
 import type { EnteredGate, ShareGate } from '../scope/share-gate.js';
 import type { Milliseconds } from '../terms/duration.js';
 import type { AcquisitionTerms } from '../terms/lock-options.js';
-import { type Caller, Waiter } from '../wait/waiter.js';
-import type { WaitingLine } from '../wait/waiting-line.js';
+import { beginWait } from '../wait/begin-wait.js';
+import type { Caller } from '../wait/caller.js';
+import { Waiter } from '../wait/waiter.js';
 import { holderInWords } from './all-or-none.js';
 import type { Wanted } from './hold-and-wait.js';
 
@@ -165,8 +166,8 @@ export class WantedLock implements Wanted {
       waiter.calledAt = calledAt;
       this.waiter = waiter;
       const { reentry } = this;
-      const place = reentry === undefined ? this.waitInQueue(waiter) : this.waitAtGate(reentry, waiter, departed);
-      services.deadlocks.add(waiter, place);
+      if (reentry === undefined) beginWait(services, this.queue, waiter, true);
+      else this.waitAtGate(reentry, waiter, departed);
     });
   }
 
@@ -188,13 +189,7 @@ export class WantedLock implements Wanted {
     else if (held !== undefined) await held.keeper.giveBack(held);
   }
 
-  private waitInQueue(waiter: LockWaiter): WaitingLine {
-    const { queue } = this;
-    queue.enqueue(waiter);
-    return queue.line;
-  }
-
-  private waitAtGate(reentry: Reentry, waiter: LockWaiter, departed: () => Error): ShareGate {
+  private waitAtGate(reentry: Reentry, waiter: LockWaiter, departed: () => Error): void {
     const { scope, held } = reentry;
     const gate = scope.lease.gates.gate(this.key);
     const entered = () => {
@@ -208,7 +203,7 @@ export class WantedLock implements Wanted {
       waiter.grant(held);
     };
     gate.wait(waiter, shareMode(held, this.terms.type), entered, departed);
-    return gate;
+    this.services.deadlocks.add(waiter, gate);
   }
 
   private leaveGate(): void {

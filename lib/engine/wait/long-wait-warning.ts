@@ -1,14 +1,13 @@
 import type { Timer } from '../../backends/runtime.js';
-import type { LinkedQueue } from '../collections/linked-queue.js';
-import type { LockWaiter } from '../hold/held-lock.js';
+import type { Linked, LinkedQueue } from '../collections/linked-queue.js';
 import type { Services } from '../services.js';
-import type { KnownHolder } from './wait-errors.js';
+import type { Caller } from './caller.js';
 
 /** A wait longer than this, in milliseconds, is logged. */
 const LONG_WAIT = 30_000;
 
 /**
- * Warns when a caller of a queue has waited for over 30 s, and names the holder. It warns at most once every 30 s, and
+ * Warns when a caller of a queue has waited for over 30 s, and says why. It warns at most once every 30 s, and
  * only once about the same caller.
  *
  * A timer of 30 s remembers the first and the last waiter of the queue. If the last one still waits when the timer
@@ -16,15 +15,15 @@ const LONG_WAIT = 30_000;
  * others behind it have come and left. Callers that arrive while a timer runs are checked by the next one, so a caller
  * is warned about after 30 to 60 s.
  */
-export class LongWaitWarning {
+export class LongWaitWarning<Queued extends Caller<never> & Linked<Queued>> {
   private timer: Timer | undefined;
   /** Waiters that were already warned about. */
-  private warned: WeakSet<LockWaiter> | undefined;
+  private warned: WeakSet<Queued> | undefined;
 
   constructor(
-    private readonly services: Pick<Services, 'events' | 'holders' | 'presence' | 'runtime'>,
-    private readonly waiting: LinkedQueue<LockWaiter>,
-    private readonly holder: () => Pick<KnownHolder, 'holder' | 'client'>,
+    private readonly services: Pick<Services, 'events' | 'presence' | 'runtime'>,
+    private readonly waiting: LinkedQueue<Queued>,
+    private readonly describeObstacle: (write: (obstacle: string) => void) => Promise<void>,
   ) {}
 
   /** Starts the timer, unless it is running already. */
@@ -41,14 +40,14 @@ export class LongWaitWarning {
     this.timer = undefined;
   }
 
-  private check(first: LockWaiter, last: LockWaiter): void {
+  private check(first: Queued, last: Queued): void {
     this.timer = undefined;
     const waiter = last.settled ? first : last;
     if (!waiter.settled && !waiter.terms.standsBy && !this.warned?.has(waiter)) this.warn(waiter);
     this.watch();
   }
 
-  private warn(waiter: LockWaiter): void {
+  private warn(waiter: Queued): void {
     this.warned ??= new WeakSet();
     for (const waiting of this.waiting) {
       this.warned.add(waiting);
@@ -56,12 +55,9 @@ export class LongWaitWarning {
     }
     const { length } = this.waiting;
     const [waiters, longest] = length > 1 ? [`${length} callers wait`, ', the longest'] : ['A caller has waited', ''];
-    const { events, holders } = this.services;
-    const { holder, client } = this.holder();
-    const warning = holders.describe(holder, client, (who) =>
-      events.logger.warn(
-        `${waiters} for the lock '${waiter.name}'${longest} for over ${LONG_WAIT / 1_000} s; held by ${who}`,
-      ),
+    const { events } = this.services;
+    const warning = this.describeObstacle((obstacle) =>
+      events.logger.warn(`${waiters} for ${waiter.what}${longest} for over ${LONG_WAIT / 1_000} s; ${obstacle}`),
     );
     events.unawaited(warning);
   }

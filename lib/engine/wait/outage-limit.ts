@@ -2,7 +2,7 @@ import { BackendError, type LockBackend, type NodeHealth, withReason } from '../
 import { deadlineTimer, type Runtime, type Timer } from '../../backends/runtime.js';
 import { LockUnavailableError } from '../errors.js';
 import type { EventHub } from '../events/event-hub.js';
-import type { Caller } from './waiter.js';
+import type { Caller } from './caller.js';
 
 /**
  * The shortest time between two searches for overdue callers, in milliseconds. It is limited because each search visits

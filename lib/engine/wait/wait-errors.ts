@@ -2,7 +2,8 @@ import { type BackendError, type LockBackend, noAnswer, withReason } from '../..
 import { isTicketOwner } from '../../backends/owner-ids.js';
 import type { HolderClient } from '../clients/describe-holder.js';
 import { LockAbortedError, LockBusyError, LockKeyError, LockUnavailableError } from '../errors.js';
-import type { WaitTerms } from './waiter.js';
+import type { EventHub } from '../events/event-hub.js';
+import type { WaitTerms } from './caller.js';
 
 /** The known details of a lock's current holder. */
 export interface KnownHolder {
@@ -19,13 +20,29 @@ export interface KnownHolder {
   readonly unrecorded?: string | undefined;
 }
 
-/** A caller that gets no lock. */
+/** A caller that is refused. The words are those of a lock if they are left out. */
 interface Refused {
   readonly name: string;
   readonly terms: Pick<WaitTerms, 'waitTime'>;
+  readonly what?: string;
+  readonly notServed?: string;
 }
 
-export function busyError(
+/** How a caller in a line is refused. */
+export interface InLine {
+  /** How the error about an outage begins, for example `The lock 'order:1' could not be acquired`. */
+  readonly notServed: string;
+  /** The error if the time was too short because others hold what the caller waits for. */
+  busyError(holder: KnownHolder): LockBusyError;
+  /** Emits an event about this error. */
+  announceBusy?(error: LockBusyError, events: EventHub): void;
+}
+
+export function lockNotAcquired(name: string): string {
+  return `The lock '${name}' could not be acquired`;
+}
+
+export function lockBusyError(
   { name, terms }: Refused,
   { holder, here, remaining, fixed, client, unrecorded }: KnownHolder,
 ): LockBusyError {
@@ -51,12 +68,12 @@ export function ofClient(client: HolderClient | undefined, unrecorded: string | 
 
 /** @param failure the last failure; `undefined` if there was no answer */
 export function unavailableError(
-  { name, terms }: Refused,
+  { name, terms, notServed = lockNotAcquired(name) }: Refused,
   backend: LockBackend,
   failure?: BackendError,
 ): LockUnavailableError {
   const cause = failure === undefined ? noAnswer(backend, terms.waitTime) : withReason(backend, failure);
-  return new LockUnavailableError(`The lock '${name}' could not be acquired: ${cause.message}`, name, { cause });
+  return new LockUnavailableError(`${notServed}: ${cause.message}`, name, { cause });
 }
 
 export function shutdownError(what: string, name: string): LockAbortedError {
@@ -64,7 +81,9 @@ export function shutdownError(what: string, name: string): LockAbortedError {
 }
 
 /** The error for a failure that another attempt cannot change. */
-export function permanentError(waiter: Refused, backend: LockBackend, cause: BackendError): Error {
-  if (cause.kind !== 'key') return unavailableError(waiter, backend, cause);
-  return new LockKeyError(`The lock '${waiter.name}' cannot be used: ${cause.message}`, waiter.name, { cause });
+export function permanentError(waiter: Refused, backend: LockBackend, failure: BackendError): Error {
+  if (failure.kind !== 'key') return unavailableError(waiter, backend, failure);
+  const { name, what = `the lock '${name}'` } = waiter;
+  const cause = withReason(backend, failure);
+  return new LockKeyError(`${what.replace(/^the/, 'The')} cannot be used: ${cause.message}`, name, { cause });
 }

@@ -1,14 +1,14 @@
 import type { BackendError, Busy } from '../../backends/lock-backend.js';
-import { LinkedQueue } from '../collections/linked-queue.js';
+import { type Linked, LinkedQueue } from '../collections/linked-queue.js';
 import type { LockBusyError, LockUnavailableError } from '../errors.js';
 import type { HeldLock, LockWaiter } from '../hold/held-lock.js';
 import type { Moment } from '../hold/lease-clock.js';
 import type { Services } from '../services.js';
+import type { Caller } from './caller.js';
 import { LongWaitWarning } from './long-wait-warning.js';
 import { SILENCE, type WaitingQueue } from './outage-limit.js';
 import type { RestingCallers } from './ping-while-waiting.js';
-import { busyError, type KnownHolder, permanentError, unavailableError } from './wait-errors.js';
-import type { Caller } from './waiter.js';
+import { type InLine, type KnownHolder, permanentError, unavailableError } from './wait-errors.js';
 
 /** The parts of a queue that its line needs. */
 interface QueueOfLine<Queued> {
@@ -18,15 +18,20 @@ interface QueueOfLine<Queued> {
   readonly isAsking: boolean;
   /** Whether a backend in which callers wait has not said yet that they wait for the lock. */
   readonly isUndecided?: boolean;
+  /** Describes what the callers wait for, for the log, if it is not a lock with a known holder. */
+  describeObstacle?(write: (obstacle: string) => void): Promise<void>;
   /** Called after a waiter has left the line without being served. */
   left(waiter: Queued): void;
 }
 
 /**
- * The callers of one process that wait for one lock, in the order of their arrival. Callers that are not served leave
- * only here. They get the error that says why: the lock is busy (with its holder), or the backend does not answer.
+ * The callers of one process that wait for one lock, for permits of one semaphore, or for one latch, in the order of
+ * their arrival. Callers that are not served leave only here. They get the error that says why: others hold what they
+ * want, or the backend does not answer.
  */
-export class WaitingLine<Queued extends LockWaiter = LockWaiter> implements WaitingQueue, RestingCallers {
+export class WaitingLine<Queued extends Caller<never> & InLine & Linked<Queued> = LockWaiter>
+  implements WaitingQueue, RestingCallers
+{
   readonly waiters = new LinkedQueue<Queued>();
   /** The last request's failure, until the backend answers again. */
   failure: BackendError | undefined = undefined;
@@ -35,7 +40,7 @@ export class WaitingLine<Queued extends LockWaiter = LockWaiter> implements Wait
   /** The last answer that named another holder, and when it arrived. */
   private busyReply: Busy | undefined = undefined;
   private busyAt: Moment | undefined = undefined;
-  private longWaits: LongWaitWarning | undefined = undefined;
+  private longWaits: LongWaitWarning<Queued> | undefined = undefined;
 
   constructor(
     private readonly services: Services,
@@ -101,10 +106,13 @@ export class WaitingLine<Queued extends LockWaiter = LockWaiter> implements Wait
   /**
    * Removes a waiter, served or not. A queue that serves several waiters in a row may remove all but the last directly
    * from `waiters`.
+   *
+   * @returns false if it has left already
    */
-  remove(waiter: Queued): void {
-    this.waiters.remove(waiter);
+  remove(waiter: Queued): boolean {
+    const wasWaiting = this.waiters.remove(waiter);
     if (this.isEmpty) this.close();
+    return wasWaiting;
   }
 
   private leave(waiter: Queued): void {
@@ -122,7 +130,7 @@ export class WaitingLine<Queued extends LockWaiter = LockWaiter> implements Wait
   /** Called when the callers wait until the lock's state changes. */
   rest(): void {
     if (this.services.advisesWaitTime) this.adviseWaitTime();
-    this.longWaits ??= new LongWaitWarning(this.services, this.waiters, () => this.knownHolder);
+    this.longWaits ??= new LongWaitWarning(this.services, this.waiters, (write) => this.describeObstacle(write));
     this.longWaits.watch();
     this.services.pings.rest(this);
   }
@@ -157,18 +165,6 @@ export class WaitingLine<Queued extends LockWaiter = LockWaiter> implements Wait
     if (isNeeded && reply.holder !== undefined) this.services.holders.expect(reply.holder);
   }
 
-  /**
-   * Whether a busy answer names an owner of this process whose release is not answered yet. Such an answer does not
-   * count, and the waiter asks once more after that release. It does so only once.
-   *
-   * @param answered called when the release is answered
-   */
-  asksBehindRelease(waiter: Queued, { holder }: Busy, answered: () => void): boolean {
-    if (waiter.askedAgain || !this.services.unsettledReleases.onAnswer(holder, answered)) return false;
-    waiter.askedAgain = true;
-    return true;
-  }
-
   /** The lock is held here now, so the known holder is out of date. */
   forgetHolder(): void {
     this.busyReply = this.busyAt = undefined;
@@ -187,18 +183,20 @@ export class WaitingLine<Queued extends LockWaiter = LockWaiter> implements Wait
   }
 
   busy(waiter: Queued): LockBusyError {
-    const error = busyError(waiter, this.knownHolder);
-    const { events } = this.services;
-    if (!events.hasListener('busy')) return error;
-    const { remainingTime, holder, holderClient } = error;
-    const { type, group, method } = waiter.terms;
-    events.emit('busy', { name: waiter.name, type, group, method, remainingTime, holder, holderClient });
+    const error = waiter.busyError(this.knownHolder);
+    waiter.announceBusy?.(error, this.services.events);
     return error;
   }
 
   unavailable(waiter: Queued): LockUnavailableError {
     const { backend, outages } = this.services;
     return unavailableError(waiter, backend, this.failure ?? outages.failure(this.keys));
+  }
+
+  private async describeObstacle(write: (obstacle: string) => void): Promise<void> {
+    if (this.queue.describeObstacle !== undefined) return this.queue.describeObstacle(write);
+    const { holder, client } = this.knownHolder;
+    await this.services.holders.describe(holder, client, (who) => write(`held by ${who}`));
   }
 
   /** The known holder of the lock: from this process, or from the backend's last answer. */

@@ -28,9 +28,7 @@ describe('a queue in which callers begin to wait', () => {
     let noticed = 0;
     const presence = { noticed: () => void noticed++ };
     const waiting = new LinkedQueue<LockWaiter>();
-    const warning = new LongWaitWarning({ runtime, presence } as unknown as Services, waiting, () => ({
-      holder: undefined,
-    }));
+    const warning = new LongWaitWarning({ runtime, presence } as unknown as Services, waiting, async () => {});
     warning.watch();
     expect(noticed).toBe(0);
     expect(runtime.timers).toBe(0);

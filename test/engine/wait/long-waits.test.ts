@@ -109,3 +109,49 @@ describe('a wait of more than 30 s', () => {
     await holder.release();
   });
 });
+
+describe('a wait of more than 30 s for permits', () => {
+  const world = openVirtualWorld();
+
+  it('is reported with the processes that hold them', async () => {
+    const { locks, runtime, logger } = await world.process();
+    const other = await world.process();
+    const taken = [locks, other.locks].map((each) => each.getPermitExpirableSemaphore('mail', { permits: 2 }));
+    const ids = [await runtime.until(taken[0].acquire()), await runtime.until(taken[1].acquire())];
+    const waiting = taken[0].acquire();
+    await runtime.advance(31_000);
+    expect(logger.warnings).toEqual([
+      expect.stringMatching(
+        /^A caller has waited for the semaphore 'mail' for over 30 s; 0 of 2 permits are available; held by /,
+      ),
+    ]);
+    expect(logger.warnings[0]).toMatch(/held by (?=.*this process \(1\))(?=.*a client without a record \(1\))/);
+    await runtime.until(taken[1].release(ids[1]));
+    await runtime.until(waiting);
+  });
+
+  it('is reported without holders if the permits are only counted', async () => {
+    const { locks, runtime, logger } = await world.process();
+    const semaphore = locks.getSemaphore('mail', { permits: 1 });
+    await runtime.until(semaphore.acquire());
+    const waiting = [semaphore.acquire(), semaphore.acquire()];
+    await runtime.advance(31_000);
+    expect(logger.warnings).toEqual([
+      "2 callers wait for the semaphore 'mail', the longest for over 30 s; 0 of 1 permits are available. Nobody knows who holds the others, because they have no leases",
+    ]);
+    await runtime.until(semaphore.release(2));
+    await runtime.until(Promise.all(waiting));
+  });
+
+  it('is reported with its count for a latch', async () => {
+    const { locks, runtime, logger } = await world.process();
+    const latch = locks.getCountDownLatch('start');
+    await runtime.until(latch.trySetCount(2));
+    const waiting = latch.await();
+    await runtime.advance(31_000);
+    expect(logger.warnings).toEqual(["A caller has waited for the latch 'start' for over 30 s; its count is 2"]);
+    await runtime.until(latch.countDown());
+    await runtime.until(latch.countDown());
+    await runtime.until(waiting);
+  });
+});

@@ -2,8 +2,8 @@ import { type LockBackend, NodeHealth } from '../../../lib/backends/lock-backend
 import { LockUnavailableError } from '../../../lib/engine/errors.js';
 import { EventHub } from '../../../lib/engine/events/event-hub.js';
 import { FOREVER } from '../../../lib/engine/terms/duration.js';
+import { Caller } from '../../../lib/engine/wait/caller.js';
 import { OutageLimit, type WaitingQueue } from '../../../lib/engine/wait/outage-limit.js';
-import { Caller } from '../../../lib/engine/wait/waiter.js';
 import { ms, RecordingLogger } from '../../support/lock-world.js';
 import { VirtualRuntime } from '../../support/runtime/virtual-runtime.js';
 

@@ -1,7 +1,7 @@
 import { getEventListeners } from 'node:events';
 import { LockAbortedError } from '../../../lib/engine/errors.js';
 import { FOREVER } from '../../../lib/engine/terms/duration.js';
-import { Caller, type LeaveReason } from '../../../lib/engine/wait/waiter.js';
+import { Caller, type LeaveReason } from '../../../lib/engine/wait/caller.js';
 import { ms } from '../../support/lock-world.js';
 import { VirtualRuntime } from '../../support/runtime/virtual-runtime.js';
 

@@ -60,7 +60,9 @@ export class VirtualRuntime implements Runtime {
   }
 
   uuid(): string {
-    return `00000000-0000-4000-8000-${String(++this.ids).padStart(12, '0')}`;
+    // Both ends differ: the beginning of a client's id stands in the ids of its permits.
+    const id = String(++this.ids);
+    return `${id.padStart(8, '0')}-0000-4000-8000-${id.padStart(12, '0')}`;
   }
 
   /** Timers that were neither cancelled nor fired. */
