@@ -2,6 +2,7 @@ import { type AdoptReply, type BackendError } from '../../backends/lock-backend.
 import { ticketOwner } from '../../backends/owner-ids.js';
 import type { Granted } from '../ask/attempt.js';
 import { LockLostError, LockNotOwnedError } from '../errors.js';
+import { lockLostError } from '../hold/loss-reasons.js';
 import { announceAcquired, startTime } from '../lease/lease-events.js';
 import type { LockLease } from '../lease/lock-lease.js';
 import type { LockTable } from '../lock-table.js';
@@ -39,6 +40,9 @@ export async function adoptLock(
     queue.unclaim();
     throw error;
   }
+  // A lease that was lost unnoticed would last beside the adopted lock until its next renewal.
+  for (const former of queue.holders)
+    former.lose(lockLostError(name, services.watchdog.explain(former, 'gone-at-adoption')));
   const held = queue.fulfil(granted, terms, granted.reply.token);
   const lease = table.createLease(held.alone, terms);
   announceAcquired(services, lease, started, ticketOwner(ticket.clientId, ticket.secret));

@@ -9,6 +9,7 @@ const REASONS = {
   'gone-at-confirmation': 'it no longer existed when this process tried to confirm it',
   'gone-at-lookup': 'it no longer existed when it was looked up',
   'gone-at-downgrade': 'it no longer existed when its read lock was requested',
+  'gone-at-adoption': 'it no longer existed when this process adopted it with a ticket',
   'gone-at-release': 'it no longer existed when this process tried to release it',
   // Its fixed lease ended: as expected, or while this process was not running.
   ended: 'its lease ended',

@@ -63,6 +63,23 @@ describe.each(STORES)('a detached lock in %s', (store) => {
     });
   });
 
+  it('ends the lease of a process that still believes to hold the lock when it adopts it', async () => {
+    const [ann, bob] = await world.services(2);
+    const former = await ann.acquire('order');
+    const { signal } = former;
+    await bob.forceRelease('order'); // ann would notice it at her next renewal
+    const ticket = await (await bob.acquire('order')).detach(FOR);
+    expect(former.held).toBe(true);
+    const adopted = await ann.adopt(ticket);
+    expect(former.held).toBe(false);
+    expect(signal.reason).toBeInstanceOf(LockLostError);
+    expect(signal.reason.message).toContain('it no longer existed when this process adopted it with a ticket');
+    expect(await errorOf(former.release())).toBeInstanceOf(LockLostError);
+    expect(adopted.held).toBe(true);
+    await adopted.release();
+    await until(async () => !(await bob.isLocked('order')));
+  });
+
   it('is left alone by the end of the body, by release() and by shutdown of the process that detached it', async () => {
     const [ann, bob] = await world.services(2);
     let given: Lease | undefined;
