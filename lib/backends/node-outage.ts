@@ -16,6 +16,7 @@ const REFUSAL_LASTS = 2_000;
  */
 export class NodeHealth {
   private outageSince: number | undefined;
+  private failure: string | undefined;
   private lastAnswer = Number.NEGATIVE_INFINITY;
   private lastRefusal = Number.NEGATIVE_INFINITY;
 
@@ -34,6 +35,11 @@ export class NodeHealth {
     return this.outageSince;
   }
 
+  /** Why the last request of the present outage failed, if that is known, for logs and errors. */
+  get reason(): string | undefined {
+    return this.outageSince === undefined ? undefined : this.failure;
+  }
+
   /** When the node last answered, on the monotonic clock; `-Infinity`: never. */
   get answeredAt(): number {
     return this.lastAnswer;
@@ -48,9 +54,13 @@ export class NodeHealth {
     this.onChange(this);
   }
 
-  /** @param refused whether the node answered with an error; false if there was no answer */
-  failed(refused: boolean): void {
+  /**
+   * @param refused whether the node answered with an error; false if there was no answer
+   * @param reason what the node answered, or why there was no answer, as far as that is known
+   */
+  failed(refused: boolean, reason?: string): void {
     const now = this.runtime.monotonic();
+    this.failure = reason;
     if (refused) this.lastRefusal = now;
     if (this.outageSince !== undefined) return;
     this.outageSince = now;

@@ -110,7 +110,8 @@ export class OutageLimit {
     const node = this.nodeAway(keys);
     if (node?.since === undefined) return undefined;
     const time = Math.round(this.runtime.monotonic() - node.since);
-    const message = `${node.description}: no usable answer for ${time} ms`;
+    const reason = this.backend.connectionError === undefined ? node.reason : undefined;
+    const message = `${node.description}: no usable answer for ${time} ms${reason === undefined ? '' : ` (${reason})`}`;
     return withReason(this.backend, new BackendError(message, 'unavailable', 'unknown'));
   }
 
@@ -207,7 +208,7 @@ export class OutageLimit {
     const limit = Number.isFinite(until)
       ? `If there is no answer by ${this.timeOfDay(until - now)}, ${first} LockUnavailableError (outageTimeout)`
       : `${waiting === 1 ? 'It waits' : 'They wait'} until there is an answer (outageTimeout: Infinity)`;
-    const reason = this.backend.connectionError?.message;
+    const reason = this.backend.connectionError?.message ?? node.reason;
     const cause = new BackendError(`${node.description} does not answer`, 'unavailable', 'unknown');
     const message = `${cause.message}${reason === undefined ? '' : ` (${reason})`}. ${who}. ${limit}`;
     this.events.emit(

@@ -1,11 +1,15 @@
-import { Redis } from 'ioredis';
+import { Redis, type RedisOptions } from 'ioredis';
 import { Redis as Redis5 } from 'ioredis5';
 import Valkey from 'iovalkey';
 import { createClient } from 'redis';
 import { ConnectionError } from '../../../lib/backends/redis/links/connection-error.js';
+import { createLockService } from '../../../lib/service/create-lock-service.js';
+import type { LockService } from '../../../lib/service/lock-service.js';
+import { startTcpProxy, type TcpProxy } from '../../support/network/tcp-proxy.js';
 import { errorOf } from '../../support/section.js';
+import { type RedisServer, startRedis } from '../../support/servers/redis-server.js';
 import { until } from '../../support/until.js';
-import { failure, RedisWorld } from './redis-world.js';
+import { failure, RedisWorld, succeeds } from './redis-world.js';
 
 /** The client libraries whose clients are used directly. From a node-redis client, only the settings are read. */
 const LIBRARIES: [string, typeof Redis][] = [
@@ -110,5 +114,145 @@ describe('a client of node-redis on which the application calls select()', () =>
     await client.select(2);
     expect(await client.exists(lock.key)).toBe(1);
     client.destroy();
+  });
+});
+
+/** Lines of a log in which a caller that waits through an outage is reported. */
+class OutageLog {
+  readonly lines: string[] = [];
+  readonly logger = {
+    warn: (line: string) => void this.lines.push(line),
+    error: (line: string) => void this.lines.push(line),
+  };
+
+  get outages(): string[] {
+    return this.lines.filter((line) => line.includes('does not answer'));
+  }
+}
+
+describe.each(LIBRARIES)('a client of %s whose connection is dead', (_, Client) => {
+  const world = new RedisWorld();
+  const ADVICE =
+    /nothing arrives on the connection of your ioredis client.*only the client can replace it: set socketTimeout in its options.*the options instead of the client/;
+  let proxy: TcpProxy;
+  let client: Redis;
+  let locks: LockService;
+  let log: OutageLog;
+
+  beforeEach(async () => {
+    proxy = await startTcpProxy(world.server.port);
+    log = new OutageLog();
+  });
+  afterEach(async () => {
+    await locks.close();
+    client.disconnect();
+    await proxy.stop();
+    await world.redis.flushall();
+  });
+
+  /** A service whose connections worked, and which a firewall has then forgotten. */
+  const dead = async (options: RedisOptions, connection?: string) => {
+    client = new Client({ host: '127.0.0.1', port: proxy.port, ...options });
+    client.on('error', () => {});
+    const { logger } = log;
+    locks = createLockService({
+      connection: connection ?? client,
+      commandTimeout: 500,
+      outageTimeout: 1_200,
+      shutdownTimeout: 50,
+      logger,
+    });
+    await until(() => succeeds(locks.withLock('first', () => {})));
+    proxy.cutHalfOpen();
+    await proxy.heal();
+  };
+
+  it('is named by the error of every call, and once by the log, with what its owner can set', async () => {
+    await dead({});
+    const errors = await Promise.all(
+      [
+        locks.acquire('a', { waitTime: 0 }),
+        locks.acquire('b', { waitTime: 800 }),
+        locks.acquire('c'),
+        locks.acquire('d'),
+        locks.getSemaphore('permits', { permits: 1 }).acquire(),
+        locks.isLocked('a'),
+        locks.list(),
+      ].map(errorOf),
+    );
+    for (const { message } of errors) expect(message).toMatch(ADVICE);
+    expect(log.outages).toEqual([expect.stringMatching(ADVICE)]);
+    expect(await world.redis.keys('lock:*')).toEqual([]);
+  });
+
+  it('is replaced by the client when its owner has set that, and even a call that tries once succeeds', async () => {
+    await dead({ socketTimeout: 200 });
+    expect(await locks.tryAcquire('a')).not.toBeNull();
+  });
+
+  it('is named as well when the commandTimeout of ioredis ends the commands', async () => {
+    await dead({ commandTimeout: 300 });
+    const errors = await Promise.all([locks.acquire('a', { waitTime: 0 }), locks.acquire('b')].map(errorOf));
+    for (const { message } of errors) expect(message).toMatch(ADVICE);
+    expect(log.outages).toEqual([expect.stringMatching(ADVICE)]);
+  });
+});
+
+describe.each(LIBRARIES)('a client of %s whose server has become a replica', (_, Client) => {
+  const world = new RedisWorld();
+  const ADVICE =
+    /READONLY.*the server is a replica.*only its owner may reconnect.*reconnectOnError: \(error\) => \(error\.message\.includes\('READONLY'\) \? 2 : false\).*the options instead of the client/;
+  let master: RedisServer;
+  let proxy: TcpProxy;
+  let client: Redis;
+  let locks: LockService;
+  let log: OutageLog;
+
+  beforeAll(async () => {
+    master = await startRedis();
+  });
+  beforeEach(async () => {
+    proxy = await startTcpProxy(world.server.port);
+    log = new OutageLog();
+  });
+  afterEach(async () => {
+    await locks.close();
+    client.disconnect();
+    await proxy.stop();
+    await world.redis.replicaof('NO', 'ONE');
+  });
+  afterAll(() => master.stop());
+
+  /** A service behind a proxy that leads to the next master for new connections only. */
+  const failedOver = async (options: RedisOptions, connection?: string) => {
+    client = new Client({ host: '127.0.0.1', port: proxy.port, ...options });
+    const { logger } = log;
+    const limits = { commandTimeout: 2_000, outageTimeout: 700, shutdownTimeout: 50 };
+    locks = createLockService({ connection: connection ?? client, ...limits, logger });
+    await until(() => succeeds(locks.withLock('first', () => {})));
+    await world.redis.replicaof('127.0.0.1', String(master.port));
+    proxy.leadTo(master.port);
+  };
+
+  it('is named by errors and once by the log, with the remedy, and is not disturbed', async () => {
+    await failedOver({});
+    const id = await client.client('ID');
+    const errors = await Promise.all(
+      [
+        locks.acquire('a', { waitTime: 0 }),
+        locks.acquire('b', { waitTime: 300 }),
+        locks.acquire('c'),
+        locks.getSemaphore('permits', { permits: 1 }).tryAcquire(),
+      ].map(errorOf),
+    );
+    for (const { message } of errors) expect(message).toMatch(ADVICE);
+    expect(log.outages).toEqual([expect.stringMatching(ADVICE)]);
+    expect(await client.client('ID')).toBe(id);
+  });
+
+  it('reaches the next master with that remedy, even in a call that tries once', async () => {
+    await failedOver({ reconnectOnError: (error) => (error.message.includes('READONLY') ? 2 : false) });
+    expect(await locks.tryAcquire('a')).not.toBeNull();
+    expect(await master.client().exists('lock:a')).toBe(1);
   });
 });

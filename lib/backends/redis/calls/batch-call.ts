@@ -119,13 +119,15 @@ export class BatchCall<Request extends Batchable, Reply> implements ScriptReques
     const { items, batch, call } = this;
     const overdue = items.filter((item) => item.isOverdue(now));
     if (overdue.length === 0) return;
-    this.node.failed(false);
-    if (batch.connection.scripts.overdue(call, this)) return;
+    const { connection } = batch;
+    const reason = connection.scripts.silenceAdvice(call);
+    this.node.failed(false, reason);
+    if (connection.scripts.overdue(call, this)) return;
     const isLast = items.every((item) => item.settled || item.isOverdue(now));
     this.givenUp = isLast;
-    if (isLast) batch.connection.scripts.giveUp(call);
+    if (isLast) connection.scripts.giveUp(call);
     const outcome = isLast && !call.written ? 'refused' : 'unknown';
-    const error = () => timeoutError(batch.connection, batch.commandTimeout, outcome, call.validUntil);
+    const error = () => timeoutError(connection, batch.commandTimeout, outcome, reason, call.validUntil);
     for (const item of overdue) batch.reject(item, error());
     // The call may never be answered, so later requests must not wait for it.
     if (isLast) batch.callEnded(this);

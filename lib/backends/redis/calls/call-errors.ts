@@ -5,9 +5,10 @@ export function timeoutError(
   { description }: RedisConnection,
   commandTimeout: number,
   outcome: BackendError['outcome'],
+  reason?: string,
   validUntil?: number,
 ): BackendError {
-  const message = `${description}: no answer within ${commandTimeout} ms`;
+  const message = `${description}: no answer within ${commandTimeout} ms${reason === undefined ? '' : ` (${reason})`}`;
   return new BackendError(message, 'unavailable', outcome, { validUntil });
 }
 

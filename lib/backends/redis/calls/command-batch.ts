@@ -172,7 +172,8 @@ export class CommandBatch<Request extends Batchable, Reply> implements BatchCall
     this.extendQueue();
     const first = this.queue.findIndex(({ deadline }) => deadline > moment);
     for (const item of this.queue.splice(0, first < 0 ? this.queue.length : first)) {
-      this.reject(item, timeoutError(this.connection, this.commandTimeout, 'refused'));
+      const { reason } = this.connection.health.node(item.request.key);
+      this.reject(item, timeoutError(this.connection, this.commandTimeout, 'refused', reason));
     }
     this.timer = this.pending > 0 ? this.startTimer(this.earliestDeadline()) : undefined;
   }

@@ -1,4 +1,6 @@
 import { BackendError } from '../../lock-backend.js';
+import type { SentCommand } from '../links/link.js';
+import type { Topology } from '../links/topology.js';
 import { messageOf } from './redis-errors.js';
 
 /** Advice for errors, by what their code or message contains. */
@@ -44,6 +46,17 @@ export function connectionAdvice(error: unknown, usesTls = false): string | unde
   if (!usesTls || !/ETIMEDOUT|timed out|Connection timeout/.test(text)) return advice;
   const plain = 'or the server does not use TLS: redis://';
   return advice === undefined ? plain : `${advice}; ${plain}`;
+}
+
+/**
+ * What to do about a connection on which nothing has arrived since a command was written, and which this library does
+ * not replace, because it is the application's; undefined if there is no such connection.
+ *
+ * @param command the unanswered command
+ */
+export function silenceAdvice({ owned }: Topology, command: SentCommand | undefined): string | undefined {
+  if (owned || command?.idleSinceWrite === undefined) return undefined;
+  return 'nothing arrives on the connection of your ioredis client. If it is dead, only the client can replace it: set socketTimeout in its options (of a cluster: in redisOptions), or give RedisLockModule the options instead of the client';
 }
 
 /**

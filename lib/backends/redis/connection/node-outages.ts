@@ -3,6 +3,7 @@ import { answerTimer } from '../../runtime.js';
 import { slotOf } from '../hash-slot.js';
 import type { ConnectionContext } from '../links/connection-context.js';
 import type { Topology } from '../links/topology.js';
+import { silenceAdvice } from './connection-advice.js';
 import { callError, noteFailure } from './redis-errors.js';
 import type { SilentConnections } from './silent-connections.js';
 
@@ -49,7 +50,7 @@ export class NodeOutages implements NodeWatch {
     }
     const command = context.runtime.detached(() => link.send('ping', []));
     const timer = answerTimer(context.runtime, context.runtime.monotonic() + context.commandTimeout, () => {
-      health.failed(false);
+      health.failed(false, silenceAdvice(topology, command));
       topology.refresh(); // after a failover, another node has the slots
       silent.check(() => command);
     });
@@ -66,7 +67,15 @@ export class NodeOutages implements NodeWatch {
       (error: unknown) => {
         end();
         topology.refresh();
-        const unsent = { written: false, resent: false, validUntil: undefined, wasServed: true, isAnswer: () => false };
+        const unsent = {
+          written: false,
+          resent: false,
+          validUntil: undefined,
+          wasServed: true,
+          isBorrowed: !topology.owned,
+          silenceAdvice: silenceAdvice(topology, command),
+          isAnswer: () => false,
+        };
         noteFailure(health, callError(error, unsent, topology.description), false);
       },
     );

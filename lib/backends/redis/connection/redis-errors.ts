@@ -26,6 +26,10 @@ export interface Delivery {
   readonly validUntil: number | undefined;
   /** Whether the connection was in use before: its settings were right, at least until then. */
   readonly wasServed: boolean;
+  /** Whether the connection is that of a client of the application. */
+  readonly isBorrowed: boolean;
+  /** What to do if its connection is dead, and not ours to replace. */
+  readonly silenceAdvice: string | undefined;
   /** Whether its server has answered it with this error. */
   isAnswer(error: unknown): boolean;
 }
@@ -83,7 +87,7 @@ export function callError(error: unknown, delivery: Delivery, server: string, ke
   const outcome = !delivery.written || (answered && !delivery.resent) ? 'refused' : 'unknown';
   // A password that was right before was changed, and will be right again: callers wait, as in any outage.
   const isRotated = delivery.wasServed && (code === 'WRONGPASS' || code === 'NOAUTH');
-  const advice = isRotated ? PASSWORD_CHANGED : remedy(code);
+  const advice = isRotated ? PASSWORD_CHANGED : remedy(code, delivery);
   return new BackendError(`${server}: ${message}${advice}`, isRotated ? 'unavailable' : kindOf(code), outcome, {
     cause: withoutSecrets(error),
     validUntil: delivery.validUntil,
@@ -100,7 +104,8 @@ export function noteFailure(node: NodeHealth, { kind, message }: BackendError, r
   if (kind === 'closed') return;
   // A server that does not know the user refuses every command, although nothing is wrong with the call.
   const isUnusable = kind === 'unavailable' || /\b(WRONGPASS|NOAUTH)\b/.test(message);
-  if (isUnusable) node.failed(refused);
+  // The logs name the server themselves, with which each message begins.
+  if (isUnusable) node.failed(refused, message.slice(message.indexOf(': ') + 2));
   else node.answered(false);
 }
 
@@ -109,7 +114,7 @@ export function itemError(message: string, delivery: Delivery, server: string): 
   const code = errorCode(message);
   const outcome = code === 'NOPERM' || delivery.resent ? 'unknown' : 'refused';
   const { validUntil } = delivery;
-  return new BackendError(`${server}: ${message}${remedy(code)}`, kindOf(code), outcome, { validUntil });
+  return new BackendError(`${server}: ${message}${remedy(code, delivery)}`, kindOf(code), outcome, { validUntil });
 }
 
 export function wrongType(key: string, found: string, server: string): BackendError {
@@ -129,12 +134,18 @@ export function notALock(key: string, server: string): BackendError {
 const PASSWORD_CHANGED =
   ' (Redis accepted this user and password before: was the password changed? Restart this process with the new one, or let Redis accept both for a while: ACL SETUSER)';
 
+/** Our own connections leave a replica: see {@link ReplicaExit}. */
+const REPLICA_OF_BORROWED =
+  " (the server is a replica, and only its owner may reconnect the client of the connection: set reconnectOnError: (error) => (error.message.includes('READONLY') ? 2 : false) in its options, or give RedisLockModule the options instead of the client)";
+
 function kindOf(code: string | undefined): BackendError['kind'] {
   if (DENIED.includes(code)) return 'denied';
   return code === 'WRONGTYPE' ? 'key' : 'unavailable';
 }
 
-function remedy(code: string | undefined): string {
+function remedy(code: string | undefined, { isBorrowed, silenceAdvice }: Delivery): string {
+  if (code === 'READONLY' && isBorrowed) return REPLICA_OF_BORROWED;
+  if (code === undefined && silenceAdvice !== undefined) return ` (${silenceAdvice})`; // commandTimeout of ioredis
   if (code === 'MOVED' || code === 'ASK' || code === 'CROSSSLOT') {
     return ' (the server is a node of a cluster: give the connection as { nodes })';
   }

@@ -9,6 +9,10 @@ const CALM = 10_000;
  * Leaves servers that say READONLY: they have become replicas, and the client looks for the master only when it
  * connects. Each connection is left once, however many answers say so. If the next connection leads to a replica as
  * well, it counts as a failed attempt to connect, so the pauses grow.
+ *
+ * A client of the application is left alone, although it stays on the replica: a reconnect would break its
+ * transactions, blocking commands and subscriptions, of which this library knows nothing. The error says what its owner
+ * can set.
  */
 export class ReplicaExit {
   private readonly left = new WeakSet<object>();

@@ -1,6 +1,7 @@
 import type { SentCommand } from '../links/link.js';
 import type { Topology } from '../links/topology.js';
 import type { Script } from '../scripts.js';
+import { silenceAdvice } from './connection-advice.js';
 import type { Delivery } from './redis-errors.js';
 
 /**
@@ -76,6 +77,14 @@ export class ScriptCall implements Delivery {
 
   get wasServed(): boolean {
     return this.connection.hasAnswered;
+  }
+
+  get isBorrowed(): boolean {
+    return !this.topology.owned;
+  }
+
+  get silenceAdvice(): string | undefined {
+    return silenceAdvice(this.topology, this.command);
   }
 
   get written(): boolean {

@@ -1,6 +1,7 @@
 import { BackendError } from '../../lock-backend.js';
 import type { ConnectionContext } from '../links/connection-context.js';
 import type { Topology } from '../links/topology.js';
+import { silenceAdvice } from './connection-advice.js';
 import { EndedError, ExpiredError, errorCode, messageOf } from './redis-errors.js';
 import { ReplicaExit } from './replica-exit.js';
 import { ScriptCall, type ScriptRequest } from './script-call.js';
@@ -70,6 +71,11 @@ export class ScriptRunner {
   /** Leaves a server that said READONLY. @returns whether later commands are written on another connection */
   leaveReplica(call: ScriptCall): boolean {
     return this.replicas.leave(call.socket);
+  }
+
+  /** What to do if the connection of an unanswered script is dead, and not ours to replace. */
+  silenceAdvice(call: ScriptCall): string | undefined {
+    return call.silenceAdvice ?? silenceAdvice(this.topology, this.clocks.pendingCommand);
   }
 
   /** Called when the caller of this script has stopped waiting because the answer did not arrive in time. */

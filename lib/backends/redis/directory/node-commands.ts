@@ -1,6 +1,7 @@
 import { BackendError } from '../../lock-backend.js';
 import { deadlineTimer, type Runtime } from '../../runtime.js';
 import { timeoutError } from '../calls/call-errors.js';
+import { silenceAdvice } from '../connection/connection-advice.js';
 import type { RedisConnection } from '../connection/redis-connection.js';
 import { errorCode, messageOf, withoutSecrets } from '../connection/redis-errors.js';
 import type { Link } from '../links/link.js';
@@ -20,7 +21,7 @@ export class NodeCommands {
       const command = runtime.detached(() => link.send(name, args));
       const timer = deadlineTimer(runtime, commandTimeout, () => {
         command.abandon();
-        reject(timeoutError(connection, commandTimeout, 'refused', undefined));
+        reject(timeoutError(connection, commandTimeout, 'refused', silenceAdvice(connection.topology, command)));
       });
       command.reply.then(resolve, (error: unknown) => reject(this.failure(name, error))).finally(() => timer.cancel());
     });
