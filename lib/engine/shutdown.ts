@@ -1,7 +1,7 @@
 import type { Timer } from '../backends/runtime.js';
 import { LockAbortedError } from './errors.js';
 import type { Synchronizers } from './permits/synchronizers.js';
-import { leasesAround } from './scope/lock-scope.js';
+import { leasesWaitingFor } from './scope/lock-scope.js';
 import type { Services } from './services.js';
 import type { Caller } from './wait/caller.js';
 import { shutdownError } from './wait/wait-errors.js';
@@ -39,7 +39,7 @@ export class Shutdown {
    * the others. When it has ended too, the rest of the shutdown follows.
    */
   private unlessItWaitsForItself(shutdown: Promise<void>): Promise<void> {
-    const own = leasesAround(this.services);
+    const own = leasesWaitingFor(this.services);
     if (own.size === 0) return shutdown;
     this.services.events.unawaited(shutdown);
     return this.until(

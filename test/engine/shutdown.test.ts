@@ -316,6 +316,53 @@ describe('shutdown', () => {
     await runtime.until(Promise.all([one.locks.close(), two.locks.close()]), 100);
   });
 
+  it('does not wait for the bodies around a body with reentry: false that calls close()', async () => {
+    const { locks, runtime } = await world.process(settings);
+    const elsewhere = latch();
+    const log: string[] = [];
+    const others = locks.withLock('stock', () => elsewhere.promise);
+    const stranger = { reentry: false } as const;
+    const body = locks.withLock('order', () =>
+      locks.withLock('invoice', stranger, () =>
+        locks.withLock('mail', stranger, async () => {
+          await locks.close();
+          log.push('close() returns');
+        }),
+      ),
+    );
+    await runtime.advance(1_000);
+    expect(log).toEqual([]);
+    elsewhere.open();
+    await runtime.until(Promise.all([body, others]), 100);
+    await runtime.until(locks.close(), 100);
+  });
+
+  it('does not wait for a body that calls close() after it has released its lock', async () => {
+    const { locks, runtime } = await world.process(settings);
+    const body = locks.withLock('order', async (lease) => {
+      await lease.release();
+      await locks.close();
+    });
+    await runtime.until(body, 100);
+    await runtime.until(locks.close(), 100);
+  });
+
+  it('does not wait for a body that calls close() because its lock was lost', async () => {
+    const { locks, runtime } = await world.process(settings);
+    const other = await world.process();
+    const body = errorOf(
+      locks.withLock('order', async ({ signal }) => {
+        await new Promise((resolve) => signal.addEventListener('abort', resolve));
+        await locks.close();
+      }),
+    );
+    await runtime.settle();
+    await other.locks.forceRelease('order');
+    await runtime.advance(10_100);
+    await runtime.until(body, 100);
+    await runtime.until(locks.close(), 100);
+  });
+
   it('does not wait for a body that has released its lock itself, once it has ended', async () => {
     const { locks, runtime } = await world.process(settings);
     const end = latch();

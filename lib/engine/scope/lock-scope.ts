@@ -3,6 +3,8 @@ import type { HeldLock } from '../hold/held-lock.js';
 import type { Lease } from '../lease/lease.js';
 import type { ShareGates } from './share-gate.js';
 
+const NONE: readonly never[] = [];
+
 /** A lease as seen by its scopes. */
 export interface ScopedLease extends Lease {
   /** Identifies the service that created the lease. */
@@ -26,7 +28,10 @@ export class LockScope {
   parent: LockScope | undefined;
   /** The number of the latest acquisition that code directly in this scope has begun: see {@link noteCall}. */
   lastCall = 0;
-  private ended = false;
+  /** The code inside has ended. */
+  ended = false;
+  /** The leases around a stranger's scope, which are no part of its chain: see {@link leasesWaitingFor}. */
+  readonly outside: readonly ScopedLease[];
 
   /**
    * @param around see {@link scopeAround}
@@ -39,6 +44,7 @@ export class LockScope {
     readonly shown: Lease & { readonly live: boolean } = lease,
   ) {
     this.parent = withoutEnded(around);
+    this.outside = lease.isStranger && around === undefined ? leasesOutside() : NONE;
   }
 
   /** A scope that has ended takes no new share. Work that leaked out of it acquires the lock again. */
@@ -78,7 +84,7 @@ function firstNotOver(scope: LockScope | undefined): LockScope | undefined {
  * {@link LockScope} or of the leases in it. Two versions of the library in one process then have separate stores,
  * instead of calling methods that the other version's scopes do not have.
  */
-const STORE = Symbol.for('nestjs-redis-lock.scopes.6');
+const STORE = Symbol.for('nestjs-redis-lock.scopes.7');
 const shared = globalThis as { [STORE]?: AsyncLocalStorage<LockScope | undefined> };
 
 shared[STORE] ??= new AsyncLocalStorage();
@@ -131,12 +137,27 @@ export function liveFrom(scope: LockScope | undefined): LockScope | undefined {
   return scope;
 }
 
-/** The leases of this service in whose live scopes the caller runs. */
-export function leasesAround(service: object): ReadonlySet<ScopedLease> {
+/**
+ * The leases of this service whose bodies do not end before the caller does: those around it, also around strangers, and
+ * also if they were released or lost.
+ */
+export function leasesWaitingFor(service: object): ReadonlySet<ScopedLease> {
   const leases = new Set<ScopedLease>();
-  for (let scope = currentScope(); scope !== undefined; scope = liveFrom(scope.parent))
-    if (scope.lease.service === service) leases.add(scope.lease);
+  for (let scope = lockScopes.getStore(); scope !== undefined; scope = scope.parent) {
+    if (!scope.ended && scope.lease.service === service) leases.add(scope.lease);
+    for (const lease of scope.outside) if (!lease.released && lease.service === service) leases.add(lease);
+  }
   return leases;
+}
+
+/** A list and not a link, because a stranger that starts the next one would make a chain grow forever. */
+function leasesOutside(): readonly ScopedLease[] {
+  const leases = new Set<ScopedLease>();
+  for (let scope = lockScopes.getStore(); scope !== undefined; scope = scope.parent) {
+    if (!scope.over) leases.add(scope.lease);
+    for (const lease of scope.outside) if (!lease.released) leases.add(lease);
+  }
+  return leases.size === 0 ? NONE : [...leases];
 }
 
 /** Whether the running flow is in a live scope of this service. */
