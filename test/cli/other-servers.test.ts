@@ -66,7 +66,7 @@ describe('a server that needs other settings', () => {
       scheme: 'redis',
       says: /NOAUTH.*Redis requires a password: redis:\/\/user:/,
     },
-    { what: 'no TLS', args: [], scheme: 'rediss', says: /or the server does not use TLS: redis:\/\// },
+    { what: 'no TLS', args: [], scheme: 'rediss', says: /if the server does not use TLS, write redis:\/\// },
   ])('$what: the error says so', async ({ args, scheme, says }) => {
     const redis = await startRedis({ args });
     const { code, stdout, stderr } = await runCli(['ls'], redis.url.replace('redis', scheme));

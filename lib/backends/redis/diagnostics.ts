@@ -1,8 +1,8 @@
 // What the command line uses of the Redis backend, to look at servers that may be in trouble: connections without
 // their checks, names of keys and channels, and the words of errors.
 export { checkDatabase } from './connection/check-database.js';
-export { connectionAdvice } from './connection/connection-advice.js';
-export { errorCode, messageOf } from './connection/redis-errors.js';
+export { sentinelMasters } from './connection/check-server.js';
+export { adviceFor, errorCode, messageOf } from './connection/redis-errors.js';
 export { tagOf } from './hash-slot.js';
 export { clientForUrl, openTopology } from './links/choose-client.js';
 export type { Connection } from './links/connection.js';

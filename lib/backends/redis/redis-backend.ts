@@ -40,8 +40,8 @@ import { ReleaseBatch } from './commands/release.js';
 import { RenewBatch } from './commands/renew.js';
 import { RedisSynchronizers } from './commands/synchronizers/redis-synchronizers.js';
 import { RedisWaits } from './commands/waits/redis-waits.js';
-import { explained } from './connection/connection-advice.js';
 import { RedisConnection } from './connection/redis-connection.js';
+import { advised, explained } from './connection/redis-errors.js';
 import { NodeCommands } from './directory/node-commands.js';
 import { RedisDirectory } from './directory/redis-directory.js';
 import { slotOf } from './hash-slot.js';
@@ -100,7 +100,7 @@ export class RedisBackend implements QuorumMember {
     const context: ConnectionContext = {
       runtime,
       commandTimeout,
-      onError: (error) => onError(explained(error, connection.description)),
+      onError: (error) => onError(explained(error, connection.topology)),
       onWarning,
       onConnected: options.onConnected,
     };
@@ -134,7 +134,8 @@ export class RedisBackend implements QuorumMember {
   }
 
   get connectionError(): Error | undefined {
-    return this.connection.connectionError;
+    const { connectionError, topology } = this.connection;
+    return connectionError && new Error(advised(connectionError, topology.usesTls), { cause: connectionError });
   }
 
   get health(): NodeWatch {

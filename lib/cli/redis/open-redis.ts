@@ -1,12 +1,13 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { BackendError } from '../../backends/lock-backend.js';
 import {
+  adviceFor,
   type Connection,
   checkDatabase,
-  connectionAdvice,
   type Link,
   messageOf,
   openTopology,
+  sentinelMasters,
   type Topology,
 } from '../../backends/redis/diagnostics.js';
 import { nodeRuntime } from '../../engine/node-runtime.js';
@@ -72,16 +73,14 @@ export async function openRedis(place: RedisPlace): Promise<OpenRedis> {
 
 /** @throws CommandError if the server stores no locks, or only some of them */
 function refuseOtherKinds(info: string, { description, isCluster }: RedisPlace): void {
-  const field = (name: RegExp) => name.exec(info)?.[1];
-  if (field(/^(?:redis|server)_mode:(\w+)/m) === 'sentinel') {
-    const masters = [...info.matchAll(/^master\d+:name=(.*?),.*?address=(.*?),/gm)];
-    const named = masters.map(([, name, address]) => `${address} ('${name}')`).join(', ');
+  const masters = sentinelMasters(info);
+  if (masters !== undefined) {
     throw new CommandError(
       'usage',
-      `${description} is a Sentinel, which has no locks. Give the URL of the master that it watches: ${named || 'there is none'}`,
+      `${description} is a Sentinel, which has no locks. Give the URL of the master that it watches: ${masters}`,
     );
   }
-  const enabled = field(/^cluster_enabled:(\d)/m);
+  const enabled = /^cluster_enabled:(\d)/m.exec(info)?.[1];
   if (enabled === undefined || isCluster === (enabled === '1')) return;
   throw new CommandError(
     'usage',
@@ -187,6 +186,6 @@ function noConnection({ description, url }: RedisPlace, error: unknown): Command
   const reason = messageOf(error);
   return new CommandError(
     'unavailable',
-    `${description}: ${reason}: ${connectionAdvice(error, url.startsWith('rediss:')) ?? 'check the URL, and the log of Redis'}`,
+    `${description}: ${reason}: ${adviceFor(error, url.startsWith('rediss:')) ?? 'check the URL, and the log of Redis'}`,
   );
 }

@@ -3,13 +3,13 @@ import { type AddressInfo, connect } from 'node:net';
 import { createServer, type Server } from 'node:tls';
 
 /** A key that protects nothing. It is public, self-signed, and only for tests. */
-const KEY = `-----BEGIN PRIVATE KEY-----
+export const KEY = `-----BEGIN PRIVATE KEY-----
 MIGHAgEAMBMGByqGSM49AgEGCCqGSM49AwEHBG0wawIBAQQgMmW+XyL8TL4L1Hph
 ZMBJbPsY0ZmvBc7kX3k1fS1ge6yhRANCAAQbh4fG5dob4tqJ8Mngbuy11FXr9wv9
 a045Auno9VJTm3SK63qQ+ThYwI4YhcP/G7ks/np/YCiNmC2JWCEb9UKO
 -----END PRIVATE KEY-----
 `;
-const CERTIFICATE = `-----BEGIN CERTIFICATE-----
+export const CERTIFICATE = `-----BEGIN CERTIFICATE-----
 MIIBfjCCASWgAwIBAgIUIgIdAZkX9VgrfA8rOg6AUv3U4JMwCgYIKoZIzj0EAwIw
 FDESMBAGA1UEAwwJbG9jYWxob3N0MCAXDTI2MTEyNDA5Mjc1N1oYDzIxMjYxMDMx
 MDkyNzU3WjAUMRIwEAYDVQQDDAlsb2NhbGhvc3QwWTATBgcqhkjOPQIBBggqhkjO

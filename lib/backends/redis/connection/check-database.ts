@@ -1,7 +1,7 @@
 import { BackendError } from '../../lock-backend.js';
 import type { Topology } from '../links/topology.js';
 import { unexpected } from '../reply-shape.js';
-import { messageOf, withoutSecrets } from './redis-errors.js';
+import { errorCode, messageOf, withoutSecrets } from './redis-errors.js';
 
 /**
  * Checks that the server has the requested database. A client may report a missing one only in its log, and continue in
@@ -21,7 +21,8 @@ export async function checkDatabase(
     if (reply !== 'OK') throw unexpected(reply, description);
   } catch (error) {
     const message = messageOf(error);
-    if (!/^(ERR|NOPERM)\b/.test(message)) throw error;
+    // A server that does not know SELECT, such as a Sentinel, says nothing about the database.
+    if (!/^(ERR|NOPERM)\b/.test(message) || errorCode(message) === 'UNKNOWN') throw error;
     const remedy = /^NOPERM/.test(message)
       ? 'Give the user +select, see docs/permissions.md'
       : isCluster

@@ -1,10 +1,34 @@
-import { BackendError } from '../../lock-backend.js';
 import type { SentCommand } from '../links/link.js';
 import type { Topology } from '../links/topology.js';
-import { messageOf } from './redis-errors.js';
 
-/** Advice for errors, by what their code or message contains. */
+/** Which options choose TLS. */
+const WITH_TLS = 'write rediss://, or set tls (node-redis: tls: true in socket)';
+const WITHOUT_TLS = 'write redis://, or leave out tls';
+
+/**
+ * Advice for errors, by what their code or message contains. Clients report an answer that is not one of Redis by its
+ * first byte: 'H' of HTTP, and 21 of an alert of TLS.
+ */
 const ADVICE: readonly (readonly [RegExp, string])[] = [
+  [/RESP type 72\b|got "H" as reply type/, 'an HTTP server answered there. Check the port'],
+  [/RESP type 21\b|got "\\u0015" as reply type/, `a server answered there that uses TLS: ${WITH_TLS}`],
+  [/Unknown RESP type|Protocol error, got/, 'what answered there is not Redis. Check the host and port'],
+  [
+    /WRONG_VERSION_NUMBER|wrong version number/,
+    `a server answered there that does not use TLS. Check the port; if it is that of Redis, ${WITHOUT_TLS}`,
+  ],
+  [
+    /unknown command ['`]?sentinel/i,
+    'a Redis server answered there, and not a Sentinel. Check the ports of the Sentinels, or give the server as the connection, without sentinels (node-redis: sentinelRootNodes)',
+  ],
+  [
+    /unknown command/i,
+    'the server may be a Sentinel: give its address in sentinels, with the name of its master (node-redis: sentinelRootNodes and name), or give the address of the master. If it is a Redis, the command was renamed or disabled',
+  ],
+  [
+    /cluster support disabled/,
+    'the server is no node of a cluster: give { host, port } or a URL instead of nodes (node-redis: rootNodes)',
+  ],
   [/ECONNREFUSED/, 'nothing is listening there. Check the host and port, and that Redis is running'],
   [/ENOTFOUND|EAI_AGAIN/, 'the host name cannot be resolved. Check the name and your DNS'],
   [
@@ -22,30 +46,36 @@ const ADVICE: readonly (readonly [RegExp, string])[] = [
     /CERT_|certificate|SELF_SIGNED|UNABLE_TO_/i,
     "this host does not trust the server's certificate. Set NODE_EXTRA_CA_CERTS to the path of its CA file",
   ],
-  [/SSL|TLS|ECONNRESET|wrong version/i, 'check that both sides use TLS (rediss://), or that neither does'],
-  [
-    /EPIPE|Connection is closed/,
-    'the server closed the connection. It may be in protected mode (no password is set, and you connect from another host), or maxclients may be reached',
-  ],
+  [/SSL|TLS/i, 'check that both sides use TLS (rediss://), or that neither does'],
   [
     /maxclients|max number of clients/i,
     'Redis refused the connection because maxclients is reached. Raise maxclients, or find the clients that hold connections with CLIENT LIST',
   ],
-  [/LOADING|BUSY|MASTERDOWN|CLUSTERDOWN/, 'this ends once Redis has started, or once the failover is complete'],
+  [/LOADING|MASTERDOWN|CLUSTERDOWN/, 'this ends once Redis has started, or once the failover is complete'],
 ];
+
+/** What a server does that was restarted, and at every attempt one that expects something else. */
+const CLOSED = /ECONNRESET|EPIPE|Connection is closed|Socket closed unexpectedly/;
+/** What a server without TLS does when a client begins a handshake. */
+const SILENT = /ETIMEDOUT|timed out|Connection timeout|no answer|'(?:re)?connecting'|has not connected/;
 
 /**
  * What to do about a connection error; undefined if there is no advice.
  *
- * @param usesTls whether the client uses TLS. A server without TLS does not answer the handshake.
+ * @param text the code of the error, and its message
+ * @param usesTls whether the client uses TLS
  */
-export function connectionAdvice(error: unknown, usesTls = false): string | undefined {
-  const { code = '' } = (error ?? {}) as { code?: string };
-  const text = `${code} ${messageOf(error)}`;
-  const advice = ADVICE.find(([pattern]) => pattern.test(text))?.[1];
-  if (!usesTls || !/ETIMEDOUT|timed out|Connection timeout/.test(text)) return advice;
-  const plain = 'or the server does not use TLS: redis://';
-  return advice === undefined ? plain : `${advice}; ${plain}`;
+export function connectionAdvice(text: string, usesTls = false): string | undefined {
+  const advice =
+    ADVICE.find(([pattern]) => pattern.test(text))?.[1] ?? (CLOSED.test(text) ? closed(usesTls) : undefined);
+  if (!usesTls || !SILENT.test(text)) return advice;
+  const plain = `if the server does not use TLS, ${WITHOUT_TLS}`;
+  return advice === undefined ? plain : `${advice}; or, ${plain}`;
+}
+
+function closed(usesTls: boolean): string {
+  const port = usesTls ? `without TLS: ${WITHOUT_TLS}` : `for TLS: ${WITH_TLS}`;
+  return `the server closed the connection. If it does so each time, the port may be one ${port}. Or it belongs to another service, the server is in protected mode (no password is set, and you connect from another host), or maxclients is reached`;
 }
 
 /**
@@ -57,17 +87,4 @@ export function connectionAdvice(error: unknown, usesTls = false): string | unde
 export function silenceAdvice({ owned }: Topology, command: SentCommand | undefined): string | undefined {
   if (owned || command?.idleSinceWrite === undefined) return undefined;
   return 'nothing arrives on the connection of your ioredis client. If it is dead, only the client can replace it: set socketTimeout in its options (of a cluster: in redisOptions), or give RedisLockModule the options instead of the client';
-}
-
-/**
- * A connection error for logs, with the address, the reason and what to do. Both connections of a service log the same
- * text.
- */
-export function explained(error: unknown, description: string): Error {
-  const message = messageOf(error);
-  const where = message.startsWith(description) ? '' : `${description}: `;
-  if (error instanceof BackendError)
-    return new BackendError(where + message, error.kind, error.outcome, { cause: error.cause });
-  const advice = connectionAdvice(error);
-  return new Error(`${where}${message}${advice === undefined ? '' : `: ${advice}`}`, { cause: error });
 }

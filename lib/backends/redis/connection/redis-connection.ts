@@ -3,7 +3,7 @@ import { openTopology } from '../links/choose-client.js';
 import type { Connection } from '../links/connection.js';
 import type { ConnectionContext } from '../links/connection-context.js';
 import type { Topology } from '../links/topology.js';
-import { serverName } from './check-version.js';
+import { serverName } from './check-server.js';
 import { IdlePings } from './idle-pings.js';
 import { NodeOutages } from './node-outages.js';
 import { ScriptRunner } from './script-runner.js';

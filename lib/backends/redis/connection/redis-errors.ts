@@ -1,4 +1,6 @@
 import { BackendError, type NodeHealth } from '../../lock-backend.js';
+import type { Topology } from '../links/topology.js';
+import { connectionAdvice } from './connection-advice.js';
 
 /** The server refused a request twice in a row because its deadline had passed. */
 export class ExpiredError extends Error {
@@ -87,7 +89,7 @@ export function callError(error: unknown, delivery: Delivery, server: string, ke
   const outcome = !delivery.written || (answered && !delivery.resent) ? 'refused' : 'unknown';
   // A password that was right before was changed, and will be right again: callers wait, as in any outage.
   const isRotated = delivery.wasServed && (code === 'WRONGPASS' || code === 'NOAUTH');
-  const advice = isRotated ? PASSWORD_CHANGED : remedy(code, delivery);
+  const advice = isRotated ? PASSWORD_CHANGED : remedy(code, delivery, error);
   return new BackendError(`${server}: ${message}${advice}`, isRotated ? 'unavailable' : kindOf(code), outcome, {
     cause: withoutSecrets(error),
     validUntil: delivery.validUntil,
@@ -114,7 +116,9 @@ export function itemError(message: string, delivery: Delivery, server: string): 
   const code = errorCode(message);
   const outcome = code === 'NOPERM' || delivery.resent ? 'unknown' : 'refused';
   const { validUntil } = delivery;
-  return new BackendError(`${server}: ${message}${remedy(code, delivery)}`, kindOf(code), outcome, { validUntil });
+  return new BackendError(`${server}: ${message}${remedy(code, delivery, message)}`, kindOf(code), outcome, {
+    validUntil,
+  });
 }
 
 export function wrongType(key: string, found: string, server: string): BackendError {
@@ -143,7 +147,7 @@ function kindOf(code: string | undefined): BackendError['kind'] {
   return code === 'WRONGTYPE' ? 'key' : 'unavailable';
 }
 
-function remedy(code: string | undefined, { isBorrowed, silenceAdvice }: Delivery): string {
+function remedy(code: string | undefined, { isBorrowed, silenceAdvice }: Delivery, error: unknown): string {
   if (code === 'READONLY' && isBorrowed) return REPLICA_OF_BORROWED;
   if (code === undefined && silenceAdvice !== undefined) return ` (${silenceAdvice})`; // commandTimeout of ioredis
   if (code === 'MOVED' || code === 'ASK' || code === 'CROSSSLOT') {
@@ -151,7 +155,34 @@ function remedy(code: string | undefined, { isBorrowed, silenceAdvice }: Deliver
   }
   if (code === 'WRONGPASS' || code === 'NOAUTH')
     return ' (check the user and the password. Reserved characters in a URL must be percent-encoded)';
-  return code === 'NOPERM' ? ' (docs/permissions.md has the permissions that locks need)' : '';
+  if (code === 'NOPERM') return ' (docs/permissions.md has the permissions that locks need)';
+  const advice = code === undefined || code === 'UNKNOWN' ? adviceFor(error) : undefined;
+  return advice === undefined ? '' : ` (${advice})`;
+}
+
+/** What to do about a connection error; undefined if there is no advice. */
+export function adviceFor(error: unknown, usesTls = false): string | undefined {
+  const { code = '' } = (error ?? {}) as { code?: string };
+  return connectionAdvice(`${code} ${messageOf(error)}`, usesTls);
+}
+
+/** The message of a connection error, with what to do about it. */
+export function advised(error: unknown, usesTls: boolean): string {
+  const advice = adviceFor(error, usesTls);
+  const message = messageOf(error);
+  return advice === undefined ? message : `${message.replace(/[.:]$/, '')}: ${advice}`;
+}
+
+/**
+ * A connection error for logs, with the address, the reason and what to do. Both connections of a service log the same
+ * text.
+ */
+export function explained(error: unknown, { description, usesTls }: Pick<Topology, 'description' | 'usesTls'>): Error {
+  const message = messageOf(error);
+  const where = message.startsWith(description) ? '' : `${description}: `;
+  if (error instanceof BackendError)
+    return new BackendError(where + message, error.kind, error.outcome, { cause: error.cause });
+  return new Error(where + advised(error, usesTls), { cause: error });
 }
 
 /**
@@ -170,7 +201,8 @@ export function withoutSecrets(error: unknown): Error {
 }
 
 export function messageOf(error: unknown): string {
-  return isError(error) ? error.message : String(error);
+  // Those of OpenSSL end with a line break.
+  return isError(error) ? error.message.trim() : String(error);
 }
 
 /** Also for errors of another realm. */

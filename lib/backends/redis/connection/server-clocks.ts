@@ -4,7 +4,8 @@ import type { Topology } from '../links/topology.js';
 import { arrayOf, integerOf } from '../reply-shape.js';
 import { scripts } from '../scripts.js';
 import { checkDatabase } from './check-database.js';
-import { checkVersion } from './check-version.js';
+import { checkServer } from './check-server.js';
+import { errorCode, messageOf } from './redis-errors.js';
 import { ServerClock } from './server-clock.js';
 
 /** An estimate that may be wrong by more than this, in milliseconds, is improved immediately. */
@@ -63,24 +64,33 @@ export class ServerClocks {
   }
 
   private async ask(keys: readonly string[]): Promise<ServerClock> {
-    await checkDatabase(this.topology, (name, args) => this.send(name, args).reply);
-    // Both are sent together, so this costs no additional round trip.
+    // It is sent together with the next command, so it costs no additional round trip.
     const information = this.hasAnswered ? undefined : this.askInfo();
-    let clock = await this.askTime(keys);
-    // A slow answer makes the server's clock seem ahead, and would let requests be executed for too long.
-    for (let n = 0; clock.uncertainty > ACCEPTABLE_UNCERTAINTY && n < MAX_REPETITIONS; n++) {
-      clock = await this.askTime(keys);
-    }
+    const clock = await this.measure(keys).catch(async (error: unknown) => {
+      // A Sentinel knows neither SELECT nor TIME.
+      if (errorCode(messageOf(error)) === 'UNKNOWN') checkServer((await information) ?? '', this.topology.description);
+      throw error;
+    });
     if (information !== undefined) {
       const info = await information;
       try {
-        checkVersion(info, this.topology.description);
+        checkServer(info, this.topology.description);
       } catch (error) {
         this.forget(); // the next call asks again, and is refused as well
         throw error;
       }
       if (!this.hasAnswered) this.onFirstAnswer(info);
       this.hasAnswered = true;
+    }
+    return clock;
+  }
+
+  private async measure(keys: readonly string[]): Promise<ServerClock> {
+    await checkDatabase(this.topology, (name, args) => this.send(name, args).reply);
+    let clock = await this.askTime(keys);
+    // A slow answer makes the server's clock seem ahead, and would let requests be executed for too long.
+    for (let n = 0; clock.uncertainty > ACCEPTABLE_UNCERTAINTY && n < MAX_REPETITIONS; n++) {
+      clock = await this.askTime(keys);
     }
     return clock;
   }

@@ -18,6 +18,8 @@ export interface Topology {
   readonly library: string;
   /** For logs; without credentials. */
   readonly description: string;
+  /** Its connections use TLS. */
+  readonly usesTls: boolean;
   /** The client is ours, and not borrowed from the user. */
   readonly owned: boolean;
   readonly isCluster: boolean;

@@ -17,6 +17,7 @@ export class ClientLifecycle {
   private readonly owned: boolean;
   /** The last error of our own client since it was last ready. */
   private lastError: Error | undefined;
+  private wasReady = false;
 
   constructor(
     source: ClientSource,
@@ -30,6 +31,9 @@ export class ClientLifecycle {
   get connectionError(): Error | undefined {
     const { status } = this.client;
     if (status === 'ready') return undefined;
+    // ioredis reports no error when a server accepts a connection and closes it.
+    const isRejected = this.owned && !this.wasReady && status === 'reconnecting';
+    if (isRejected && this.lastError === undefined) return new Error('Connection is closed.');
     return this.lastError ?? new Error(`the connection is not ready: ioredis says '${status}'`);
   }
 
@@ -40,6 +44,7 @@ export class ClientLifecycle {
       client.on('ready', () => {
         ready();
         this.lastError = undefined;
+        this.wasReady = true;
       });
       client.on('error', (error: unknown) => {
         this.lastError = withoutSecrets(error);

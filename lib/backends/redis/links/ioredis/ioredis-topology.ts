@@ -18,6 +18,7 @@ export class IoredisTopology implements Topology {
   readonly library = 'ioredis';
   readonly description: string;
   readonly owned: boolean;
+  readonly usesTls: boolean;
   readonly isCluster: boolean;
   private readonly client: Client;
   private readonly Command: CommandClass;
@@ -39,6 +40,10 @@ export class IoredisTopology implements Topology {
     this.description = description;
     this.owned = owned;
     this.isCluster = isCluster(client);
+    const { tls, sentinelTLS } = isCluster(client)
+      ? ((client.options.redisOptions ?? {}) as RedisOptions)
+      : client.options;
+    this.usesTls = Boolean(tls ?? sentinelTLS);
     this.nodes = new ClusterNodes(client);
     this.lifecycle = new ClientLifecycle(source, context);
     this.socketTimeout = new SocketTimeout(source, context);

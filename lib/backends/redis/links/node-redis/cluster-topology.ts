@@ -22,6 +22,7 @@ const RETRY_DELAY = 100;
 export interface ClusterSource {
   readonly description: string;
   readonly database: number;
+  readonly usesTls: boolean;
   /** The configured nodes, which know the others, and a factory for each with its own settings. */
   readonly roots: readonly { readonly endpoint: Endpoint; readonly createClient: ClientFactory }[];
   /** The factory for discovered nodes. */
@@ -39,6 +40,7 @@ export class ClusterTopology implements Topology {
   readonly isCluster = true;
   readonly owned = true;
   readonly database: number;
+  readonly usesTls: boolean;
   readonly replacesSilentConnections = true;
   readonly description: string;
   ended = false;
@@ -62,6 +64,7 @@ export class ClusterTopology implements Topology {
   ) {
     this.description = source.description;
     this.database = source.database;
+    this.usesTls = source.usesTls;
   }
 
   get connectionError(): Error | undefined {

@@ -116,6 +116,11 @@ export function ownClient(
   return client;
 }
 
+/** Whether a server has sent what is not an answer of Redis. Nothing after that on the same connection can be trusted. */
+export function isUnreadable({ message }: Error): boolean {
+  return message.startsWith('Unknown RESP type');
+}
+
 /** Clients that have no socket yet, and whether they are to be destroyed when they have one. */
 const withoutSocket = new WeakMap<NodeRedisClient, boolean>();
 

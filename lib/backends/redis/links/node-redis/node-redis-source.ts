@@ -134,6 +134,7 @@ function singleSource(client: NodeRedisClient): SingleSource {
     description: `redis ${address}/${database}`,
     address,
     database,
+    usesTls: Boolean(socket.tls),
     createClient: (endpoint) => ownClient(options, endpoint, (own) => client.duplicate(own)),
     locate: () => Promise.resolve({}),
   };
@@ -153,7 +154,7 @@ function clusterSource({ _options }: NodeRedisCluster): ClusterSource {
     const options = { ...defaults, ...parsed(node), database };
     const socket = { ...defaults.socket, ...parsed(node).socket };
     const endpoint = { host: socket.host ?? '127.0.0.1', port: socket.port ?? DEFAULT_PORT };
-    return { endpoint, createClient: clientOf({ ...options, socket }) };
+    return { endpoint, usesTls: Boolean(socket.tls), createClient: clientOf({ ...options, socket }) };
   });
   const translate = (address: string) =>
     typeof nodeAddressMap === 'function' ? nodeAddressMap(address) : nodeAddressMap?.[address];
@@ -161,6 +162,7 @@ function clusterSource({ _options }: NodeRedisCluster): ClusterSource {
   return {
     description: `redis cluster ${addresses.join(',')}`,
     database,
+    usesTls: roots.some(({ usesTls }) => usesTls),
     roots,
     createClient: clientOf(defaults),
     translate,

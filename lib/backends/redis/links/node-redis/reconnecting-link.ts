@@ -2,7 +2,14 @@ import type { Timer } from '../../../runtime.js';
 import { withoutSecrets } from '../../connection/redis-errors.js';
 import type { ConnectionContext } from '../connection-context.js';
 import type { Link, SentCommand } from '../link.js';
-import { type ClientFactory, connectWithin, destroy, type Endpoint, isSame } from './node-redis-client.js';
+import {
+  type ClientFactory,
+  connectWithin,
+  destroy,
+  type Endpoint,
+  isSame,
+  isUnreadable,
+} from './node-redis-client.js';
 import { type Connection, NodeRedisCommand, refusalOf } from './sent-command.js';
 
 /** The pauses before another attempt to connect, in milliseconds. They are the same as with ioredis. */
@@ -118,8 +125,8 @@ export class NodeRedisLink implements Link {
     };
     this.connection = connection;
     // The client reports the end of its connection as an error. It is not used after that.
-    client.on('error', (error: unknown) => {
-      if (!client.isOpen) this.broke(connection, error);
+    client.on('error', (error: Error) => {
+      if (!client.isOpen || isUnreadable(error)) this.broke(connection, error);
     });
     client.on('end', () => this.broke(connection, new Error('the connection ended')));
     await connectWithin(client, this.terms.context).catch((error: unknown) => {

@@ -8,6 +8,7 @@ import {
   destroy,
   type Endpoint,
   endpointText,
+  isUnreadable,
   type NodeAddressMap,
   type NodeRedisClient,
   type NodeRedisOptions,
@@ -36,7 +37,7 @@ export function sentinelSource(
   { createClient }: NodeRedisModule,
   context: ConnectionContext,
 ): SingleSource {
-  const { name, sentinelRootNodes, nodeClientOptions = {}, nodeAddressMap } = options;
+  const { name, sentinelRootNodes, nodeClientOptions = {}, sentinelClientOptions = {}, nodeAddressMap } = options;
   if (typeof name !== 'string' || name === '')
     throw new ConnectionError("The connection has sentinelRootNodes, but no name: give that of the master's group");
   if (!Array.isArray(sentinelRootNodes) || sentinelRootNodes.length === 0)
@@ -48,6 +49,7 @@ export function sentinelSource(
     description: `redis ${name} through sentinels ${sentinelRootNodes.map(endpointText).join(',')}/${database}`,
     address: name,
     database,
+    usesTls: Boolean(nodeClientOptions.socket?.tls ?? sentinelClientOptions.socket?.tls),
     createClient: (endpoint) =>
       ownClient(nodeClientOptions, endpoint, (own) => createClient({ ...nodeClientOptions, ...own })),
     locate: async () => translated(await sentinels.master(), nodeAddressMap),
@@ -117,6 +119,10 @@ class Sentinels {
     const { runtime, commandTimeout } = this.context;
     const client = this.connectionTo(node);
     let late = false;
+    let unreadable: Error | undefined;
+    client.on('error', (error: Error) => {
+      if (isUnreadable(error)) unreadable = error;
+    });
     const timer = runtime.timer(commandTimeout, () => {
       late = true;
       destroy(client);
@@ -128,7 +134,7 @@ class Sentinels {
       if (host === undefined || !(Number(port) > 0)) throw new Error('it does not watch a master of this name');
       return { host, port: Number(port) };
     } catch (error) {
-      throw late ? new Error(`no answer within ${commandTimeout} ms`) : error;
+      throw unreadable ?? (late ? new Error(`no answer within ${commandTimeout} ms`) : error);
     } finally {
       timer.cancel();
       destroy(client);

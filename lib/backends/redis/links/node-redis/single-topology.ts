@@ -19,6 +19,7 @@ export interface SingleSource {
   readonly description: string;
   readonly address: string;
   readonly database: number;
+  readonly usesTls: boolean;
   readonly createClient: ClientFactory;
   /** Returns the current address of the server. */
   readonly locate: () => Promise<Endpoint>;
@@ -35,6 +36,7 @@ export class SingleTopology implements Topology {
   readonly replacesSilentConnections = true;
   readonly description: string;
   readonly database: number;
+  readonly usesTls: boolean;
   ended = false;
   private link: NodeRedisLink;
   private events: TopologyEvents = { ready: () => {}, failed: () => {} };
@@ -46,9 +48,10 @@ export class SingleTopology implements Topology {
     private readonly source: SingleSource,
     private readonly context: ConnectionContext,
   ) {
-    const { description, database, address, createClient } = source;
+    const { description, database, usesTls, address, createClient } = source;
     this.description = description;
     this.database = database;
+    this.usesTls = usesTls;
     this.link = new NodeRedisLink({
       address,
       createClient,

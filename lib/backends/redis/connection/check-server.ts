@@ -4,12 +4,21 @@ import { BackendError } from '../../lock-backend.js';
 const OLDEST = [6, 2] as const;
 
 /**
- * Checks the version that a server reports. A server that reports none counts as new enough.
+ * Checks that a server can keep locks: that it is not a Sentinel, and new enough. A server that does not say what it is
+ * passes.
  *
  * @param info the reply to INFO, or `''` if the user may not ask
- * @throws BackendError when it is too old
+ * @throws BackendError when it cannot be used
  */
-export function checkVersion(info: string, server: string): void {
+export function checkServer(info: string, server: string): void {
+  const masters = sentinelMasters(info);
+  if (masters !== undefined) {
+    throw new BackendError(
+      `${server}: a Sentinel answered, which has no locks. Give its address in sentinels, with the name of its master (node-redis: sentinelRootNodes and name), or give the address of the master: ${masters}`,
+      'denied',
+      'refused',
+    );
+  }
   const [, version, major, minor] = /^redis_version:((\d+)\.(\d+)\S*)/m.exec(info) ?? [];
   if (version === undefined) return;
   const isOld = Number(major) < OLDEST[0] || (Number(major) === OLDEST[0] && Number(minor) < OLDEST[1]);
@@ -19,6 +28,17 @@ export function checkVersion(info: string, server: string): void {
     'denied',
     'refused',
   );
+}
+
+/**
+ * The masters that a Sentinel watches, for errors. Undefined for another server.
+ *
+ * @param info its reply to INFO
+ */
+export function sentinelMasters(info: string): string | undefined {
+  if (/^(?:redis|server)_mode:(\w+)/m.exec(info)?.[1] !== 'sentinel') return undefined;
+  const masters = [...info.matchAll(/^master\d+:name=(.*?),.*?address=(.*?),/gm)];
+  return masters.map(([, name, address]) => `${address} ('${name}')`).join(', ') || 'it watches none';
 }
 
 /**
