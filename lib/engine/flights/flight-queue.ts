@@ -298,9 +298,9 @@ export class FlightQueue implements LockKeeper, Asker<FlightWaiter, FlightReply>
     if (forgotten !== undefined) return forgotten;
     const run = this.run as Run; // it is set until the queue has forgotten the lock
     this.services.watchdog.drop(held);
-    tenure.departed();
+    tenure.beginDeparture();
     return this.releaseWithResult(run).then((outcome) => {
-      tenure.arrived();
+      tenure.endDeparture();
       tenure.drop(held); // not earlier: until the answer, callers are refused because of this run
       this.run = undefined;
       this.shareOwn(run, outcome);
@@ -309,7 +309,7 @@ export class FlightQueue implements LockKeeper, Asker<FlightWaiter, FlightReply>
     });
   }
 
-  private releaseWithout(held: HeldLock): Promise<ReleaseOutcome> {
+  private releaseWithoutResult(held: HeldLock): Promise<ReleaseOutcome> {
     return new RecallableRelease(this.services, held, () => {}).send(undefined) as Promise<ReleaseOutcome>;
   }
 
@@ -319,7 +319,7 @@ export class FlightQueue implements LockKeeper, Asker<FlightWaiter, FlightReply>
     const { clock, events, backgroundReleases, commandTimeout, runtime } = services;
     // After the deadline, the lock counts as lost by this process's clock, and nothing is stored.
     const isHeld = clock.age(held.confirmed) < validity(held.validFor);
-    if (outcome === undefined || !('value' in outcome) || !isHeld) return this.releaseWithout(held);
+    if (outcome === undefined || !('value' in outcome) || !isHeld) return this.releaseWithoutResult(held);
     const { value } = outcome;
     const size = Buffer.byteLength(value);
     if (size > terms.maxSize) {
@@ -327,7 +327,7 @@ export class FlightQueue implements LockKeeper, Asker<FlightWaiter, FlightReply>
       events.logger.warn(
         `The result of the single flight '${this.name}' has ${size} bytes, more than maxSize (${terms.maxSize}), and is not stored: ${advice}`,
       );
-      return this.releaseWithout(held);
+      return this.releaseWithoutResult(held);
     }
     const { key, owner, token } = held;
     const runnerWaitsUntil = runtime.monotonic() + commandTimeout;

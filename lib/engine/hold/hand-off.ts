@@ -77,7 +77,7 @@ export class HandOff {
     if (route === 'release') return false;
     this.queue.recalled(release, now);
     this.budget.followed();
-    release.passedOn(this.passBy(route, held, next));
+    release.passed(this.passBy(route, held, next));
     return true;
   }
 
@@ -99,7 +99,7 @@ export class HandOff {
     next: LockWaiter,
   ): ReleaseOutcome | Promise<ReleaseOutcome> {
     if (route === 'transfer') return this.transfer(held, next);
-    if (this.budget.mustYieldToEventLoop()) this.services.runtime.nextTurn(() => this.passAfterTurn(held));
+    if (this.budget.mustYieldToEventLoop()) this.services.runtime.nextTurn(() => this.passLater(held));
     else this.passHere(held, next);
     return 'released';
   }
@@ -108,7 +108,7 @@ export class HandOff {
    * Continues after timers and sockets have had a turn. Meanwhile the lock may have been lost, and the waiter may have
    * left.
    */
-  private passAfterTurn(held: HeldLock): void {
+  private passLater(held: HeldLock): void {
     if (held.lost !== undefined) return;
     const next = this.queue.waiting.first;
     if (next !== undefined && this.route(held, next) === 'local') this.passHere(held, next);
@@ -117,7 +117,7 @@ export class HandOff {
 
   /** Lets the next waiter inherit the lock unchanged: the same owner and lease, and the next reserved token. */
   private passHere(held: HeldLock, next: LockWaiter): void {
-    held.handOver();
+    held.noteHandOff();
     this.queue.waiting.remove(next);
     this.announce(held, next);
     next.grant(held);
@@ -130,14 +130,14 @@ export class HandOff {
     const { backend, backgroundReleases } = services;
     queue.renewSpentOwner(next);
     tenure.drop(held);
-    tenure.departed();
+    tenure.beginDeparture();
     const attempt = new Attempt(services, key, next.owner, next.terms, reserve);
     next.attempt = attempt;
     const type = next.terms.type as TransferableType; // checked by route()
     const { owner: to, leaseTime } = attempt;
     const request = backend.transfer({ key, type, from: held.owner, to, leaseTime, reserve });
     return attempt.outcome(request, (outcome) => {
-      tenure.arrived();
+      tenure.endDeparture();
       queue.transferred(next, outcome);
       const isUnanswered = outcome.state === 'failed' && outcome.reply === undefined;
       if (isUnanswered) backgroundReleases.release(unreleasedOwner(held));

@@ -180,8 +180,8 @@ export class HeldLock implements Renewable<HeldLock> {
     this.shares = this.shares.length === 0 ? listOf(lease) : [...this.shares, lease];
   }
 
-  /** Lets the lock lapse, even if it has shares. */
-  disown(): void {
+  /** Forgets all shares at once. The lock then lapses, or goes elsewhere, without them. */
+  forgetShares(): void {
     this.shares = NO_SHARES;
   }
 
@@ -220,7 +220,7 @@ export class HeldLock implements Renewable<HeldLock> {
   }
 
   /** Hands the lock off inside this process. Its next lease gets the next reserved token. */
-  handOver(): void {
+  noteHandOff(): void {
     this.token++;
     this.handedOff = true;
     if (this.block !== undefined) this.block.left--;

@@ -21,7 +21,7 @@ export async function leaveToLapse(
 ): Promise<ReleaseOutcome> {
   const { key, type, owner, keeper } = lock;
   const leaseTime = Math.ceil(lock.keepUntil - now.monotonic);
-  lock.disown();
+  lock.forgetShares();
   watchdog.drop(lock);
   lock.downgrade?.abandon(); // a write lease lasts as long as the read lease of its owner
   try {

@@ -24,7 +24,7 @@ export class RecallableRelease implements ReleaseRequest, Departing {
   readonly owner: string;
   /** Receives the outcome; undefined: the caller of {@link send} awaits its promise instead. */
   private listener: ReleaseListener | undefined;
-  /** After a recall, the outcome for the caller of {@link send}: see {@link passedOn}. */
+  /** After a recall, the outcome for the caller of {@link send}: see {@link passed}. */
   private recalled: ReleaseOutcome | Promise<ReleaseOutcome> | undefined;
 
   /**
@@ -64,7 +64,7 @@ export class RecallableRelease implements ReleaseRequest, Departing {
   }
 
   /** Settles a recalled release for its caller, with the outcome of the hand-off that replaced it. */
-  passedOn(outcome: ReleaseOutcome | Promise<ReleaseOutcome>): void {
+  passed(outcome: ReleaseOutcome | Promise<ReleaseOutcome>): void {
     const { listener } = this;
     this.listener = undefined;
     if (listener === undefined) this.recalled ??= outcome;

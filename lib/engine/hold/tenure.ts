@@ -121,12 +121,12 @@ export class Tenure {
   }
 
   /** Records that an owner begins to leave. */
-  departed(): void {
+  beginDeparture(): void {
     this.departures++;
   }
 
   /** Records that the backend has answered a departure, or gave no answer. */
-  arrived(): void {
+  endDeparture(): void {
     this.departures--;
     if (CHECKED) this.check();
   }
@@ -139,26 +139,26 @@ export class Tenure {
    */
   asksBehindRelease(waiter: LockWaiter, { holder }: Busy, answered: () => void): boolean {
     const settled = () => {
-      this.arrived();
+      this.endDeparture();
       answered();
     };
     if (waiter.askedAgain || !this.services.unsettledReleases.onAnswer(holder, settled)) return false;
     waiter.askedAgain = true;
-    this.departed();
+    this.beginDeparture();
     return true;
   }
 
   /** Releases the lock in the backend. */
   giveBack(held: HeldLock, listener?: ReleaseListener): GivenBack {
     this.drop(held);
-    this.departed();
+    this.beginDeparture();
     const { latestRelease } = this;
     if (latestRelease?.held === held && latestRelease.resumable) {
       this.release = latestRelease;
       return latestRelease.resume(listener);
     }
     const release = new RecallableRelease(this.services, held, (reply) => {
-      this.arrived();
+      this.endDeparture();
       if (this.release === release) this.release = undefined;
       this.queue.released(held, reply);
     });
@@ -170,7 +170,7 @@ export class Tenure {
   recall(release: RecallableRelease): void {
     release.recall();
     this.release = undefined;
-    this.arrived();
+    this.endDeparture();
   }
 
   private check(): void {

@@ -212,7 +212,7 @@ export class LockLease implements ScopedLease, LockShare, ReleaseListener {
     const held = detachable(this.services, this.name, this.locks);
     this.services.watchdog.judge(held);
     this.assertLive(); // the clocks alone may show that it was lost
-    held.disown();
+    held.forgetShares();
     const detaching = detachLock(this.services, held, leaseTime);
     this.ending = detaching.then(
       () => {},
@@ -237,7 +237,7 @@ export class LockLease implements ScopedLease, LockShare, ReleaseListener {
    * releasing, renewing or handing them off. If a lock has other shares, this happens when the last of them is
    * released. Used for `holdAtLeast`.
    */
-  leaveFor(duration: number, mode: ReleaseMode): Promise<void> | undefined {
+  releaseAfter(duration: number, mode: ReleaseMode): Promise<void> | undefined {
     if (this.live && this.left() > 0) {
       const until = this.services.runtime.monotonic() + duration;
       for (const lock of this.locks) lock.keep(until);
@@ -330,7 +330,7 @@ export class LockLease implements ScopedLease, LockShare, ReleaseListener {
     const isFreed = (lock: HeldLock) => lock.shares.length === 1 && !isKept(lock, now);
     const freed = events.timed ? this.locks.filter(isFreed) : NONE;
     const dropped =
-      mode === 'confirmed' ? dropShares(this.services, this.locks, this, now) : this.dropInBackground(now);
+      mode === 'confirmed' ? dropShares(this.services, this.locks, this, now) : this.releaseInBackground(now);
     if (typeof dropped === 'object')
       return dropped.then((outcome) => this.ended(outcome, freed, outcome !== 'unreachable'));
     // The locks were handed off in this process, are still shared, or nobody waits, so no promise is needed.
@@ -350,7 +350,7 @@ export class LockLease implements ScopedLease, LockShare, ReleaseListener {
   }
 
   /** Gives back all shares without waiting. Undefined: some releases have not been answered yet. */
-  private dropInBackground(now: Moment): ReleaseOutcome | undefined {
+  private releaseInBackground(now: Moment): ReleaseOutcome | undefined {
     const { services, locks } = this;
     let all: ReleaseOutcome | undefined = 'released';
     for (const lock of locks) {

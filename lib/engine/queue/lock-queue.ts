@@ -446,9 +446,9 @@ export class LockQueue implements LockKeeper, Asker<LockWaiter, AcquireReply> {
   depart(held: HeldLock): () => void {
     const { tenure } = this;
     tenure.drop(held);
-    tenure.departed();
+    tenure.beginDeparture();
     return () => {
-      tenure.arrived();
+      tenure.endDeparture();
       this.resume();
     };
   }

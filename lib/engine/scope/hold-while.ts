@@ -51,7 +51,7 @@ function finish(services: Needs, lease: LockLease, keepUntil: number): Promise<v
   // The body has released the lease itself, so shutdown may still be waiting for the body.
   if (lease.released) work.changed();
   const rest = keepUntil > 0 ? keepUntil - runtime.monotonic() : 0;
-  return rest > 0 ? lease.leaveFor(rest, release) : lease.releaseAs(release);
+  return rest > 0 ? lease.releaseAfter(rest, release) : lease.releaseAs(release);
 }
 
 /** A body that was started inside a lock, and not awaited there, has run beside the body that holds the lock. */

@@ -88,7 +88,7 @@ describe('a release', () => {
     ])('reports once what became of the lock instead%s', async (_, outcome) => {
       const listening = listener();
       const { release, answer, runtime, replies } = await recalled(listening);
-      release.passedOn(outcome);
+      release.passed(outcome);
       await runtime.settle();
       answer.open();
       await runtime.settle();
@@ -98,8 +98,8 @@ describe('a release', () => {
 
     it('reports that to a caller that waits for it, too', async () => {
       const { release, answer, sent } = await recalled();
-      release.passedOn('gone');
-      release.passedOn('released');
+      release.passed('gone');
+      release.passed('released');
       answer.open();
       expect(await sent).toBe('gone');
     });
@@ -107,7 +107,7 @@ describe('a release', () => {
     it('reports its answer when it is sent after all', async () => {
       const { release, answer, runtime, replies } = await recalled(listener());
       const listening = listener();
-      release.passedOn('released');
+      release.passed('released');
       expect(release.resume(listening)).toBeUndefined();
       release.unsent = false;
       answer.open();
