@@ -1,5 +1,5 @@
 import { type ParseArgsConfig, parseArgs } from 'node:util';
-import { bracesPair } from '../engine/terms/lock-name.js';
+import { prefixProblem } from '../engine/terms/lock-name.js';
 import { usageError } from './command-error.js';
 
 const OPTIONS = {
@@ -54,7 +54,8 @@ export function parseCommandLine(args: readonly string[]): CommandLine | 'help' 
   const { takesName, options }: { takesName: boolean; options: readonly Option[] } = VERBS[verb as Verb];
   const stray = (Object.keys(values) as Option[]).find((option) => ![...PLACE, ...options].includes(option));
   if (stray !== undefined) throw usageError(`'${verb}' has no option --${stray}`);
-  if (!bracesPair(values.prefix ?? '')) throw usageError('--prefix: its braces must be balanced, and none empty');
+  const problem = prefixProblem(values.prefix ?? '');
+  if (problem !== undefined) throw usageError(`--prefix ${problem}`);
   const [name = '', ...others] = names;
   if (takesName && name === '') throw usageError(`'${verb}' needs the name of a lock`);
   if (!takesName && names.length > 0)

@@ -2,7 +2,7 @@ import type { LockBackend } from '../backends/lock-backend.js';
 import { QUORUM_CONFIRMS, REPLICAS_CONFIRM } from '../backends/reasons-to-confirm.js';
 import { LockConfigurationError } from '../engine/errors.js';
 import { assertMayNotConfirm } from '../engine/terms/assert-supported.js';
-import { bracesPair, MAX_KEY_BYTES } from '../engine/terms/lock-name.js';
+import { prefixProblem } from '../engine/terms/lock-name.js';
 import { RELEASE_MODES } from '../engine/terms/lock-options.js';
 import { checkOptionNames } from '../engine/terms/option-names.js';
 import type { RedisLockOptions } from './redis-lock-options.js';
@@ -34,9 +34,6 @@ const OPTION_NAMES: readonly string[] = [
 
 /** An application's name, which is printed in logs and terminals. */
 const NAME = /^\P{Cc}{1,100}$/u;
-
-/** Half of the longest key, so that at least half remains for the name. */
-const MAX_PREFIX_BYTES = MAX_KEY_BYTES / 2;
 
 /**
  * Checks all options except durations.
@@ -102,11 +99,8 @@ function checkValues({
   }
   if (logger !== undefined && ![logger?.warn, logger?.error].every((method) => typeof method === 'function'))
     refuse('logger must have the methods warn and error');
-  if (keyPrefix !== undefined && (typeof keyPrefix !== 'string' || !bracesPair(keyPrefix)))
-    refuse('keyPrefix must be a string whose braces are balanced');
-  if (keyPrefix?.isWellFormed() === false) refuse('keyPrefix has half a character (a lone surrogate)');
-  if (keyPrefix !== undefined && Buffer.byteLength(keyPrefix) > MAX_PREFIX_BYTES)
-    refuse(`keyPrefix has ${Buffer.byteLength(keyPrefix)} bytes; it may have at most ${MAX_PREFIX_BYTES}`);
+  const prefix = keyPrefix === undefined ? undefined : prefixProblem(keyPrefix);
+  if (prefix !== undefined) refuse(`keyPrefix ${prefix}`);
   if (onLost !== undefined && onLost !== 'throw' && onLost !== 'warn')
     refuse(`onLost is '${onLost}'; it must be 'throw' or 'warn'`);
   if (release !== undefined && !RELEASE_MODES.includes(release))

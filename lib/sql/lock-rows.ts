@@ -1,6 +1,6 @@
 import { LockBusyError, LockConfigurationError } from '../engine/errors.js';
 import { toWaitTime } from '../engine/terms/duration.js';
-import { toKey, toLockNames } from '../engine/terms/lock-name.js';
+import { prefixProblem, toKey, toLockNames } from '../engine/terms/lock-name.js';
 import { checkOptionNames } from '../engine/terms/option-names.js';
 import { AdvisoryRows } from './lock-rows/advisory-rows.js';
 import { dialectOf, type RowDialect } from './lock-rows/row-dialect.js';
@@ -109,6 +109,8 @@ function unlessBusy(dialect: RowDialect): (error: unknown) => false {
 }
 
 function keysOf(what: string, names: string | readonly string[], { keyPrefix = 'lock:' }: LockRowsOptions): string[] {
+  const problem = prefixProblem(keyPrefix);
+  if (problem !== undefined) throw new LockConfigurationError(`${what}: keyPrefix ${problem}`);
   return toLockNames(Array.isArray(names) ? names : [names], what).map((name) => toKey(keyPrefix, name, what));
 }
 

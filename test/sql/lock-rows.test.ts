@@ -189,6 +189,25 @@ describe("lockRows by: 'advisory'", () => {
   });
 });
 
+describe('a keyPrefix of lockRows and makeLockRows', () => {
+  const asked = async () => {
+    throw new Error('the database was asked');
+  };
+
+  it.each([
+    ['half a character', 'app\ud83d', 'keyPrefix has half a character (a lone surrogate)'],
+    ['half a brace', '{app', 'keyPrefix must be a string whose braces are balanced'],
+    ['no string', 5 as unknown as string, 'keyPrefix must be a string whose braces are balanced'],
+    ['too long', 'p'.repeat(513), 'keyPrefix has 513 bytes; it may have at most 512'],
+  ])('is refused if the module would refuse it: %s', async (_, keyPrefix, says) => {
+    for (const call of [lockRows, makeLockRows]) {
+      const error = await call(asked, 'order:42', { keyPrefix }).catch((thrown: unknown) => thrown);
+      expect(error).toBeInstanceOf(LockConfigurationError);
+      expect((error as Error).message).toBe(`${call.name}(): ${says}`);
+    }
+  });
+});
+
 describe("lockRows by: 'advisory' on MariaDB", () => {
   const world = openSqlWorld('MariaDB');
 

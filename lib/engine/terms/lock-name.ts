@@ -62,6 +62,17 @@ export function refuseSuspiciousName(name: LockName, what: string): void {
     );
 }
 
+/** Half of the longest key, so that at least half remains for the name. */
+const MAX_PREFIX_BYTES = MAX_KEY_BYTES / 2;
+
+/** Why this cannot be a `keyPrefix`, as the end of a sentence. */
+export function prefixProblem(prefix: unknown): string | undefined {
+  if (typeof prefix !== 'string' || !bracesPair(prefix)) return 'must be a string whose braces are balanced';
+  if (!prefix.isWellFormed()) return 'has half a character (a lone surrogate)';
+  const bytes = Buffer.byteLength(prefix);
+  return bytes > MAX_PREFIX_BYTES ? `has ${bytes} bytes; it may have at most ${MAX_PREFIX_BYTES}` : undefined;
+}
+
 /**
  * The key of a lock in the backend.
  *
