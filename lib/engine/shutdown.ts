@@ -1,9 +1,9 @@
-import type { Timer } from '../backends/runtime.js';
 import { LockAbortedError } from './errors.js';
 import type { Synchronizers } from './permits/synchronizers.js';
 import { leasesWaitingFor } from './scope/lock-scope.js';
 import type { Services } from './services.js';
 import type { Caller } from './wait/caller.js';
+import { settlesWithin } from './wait/settles-within.js';
 import { shutdownError } from './wait/wait-errors.js';
 
 /** How much of the last commandTimeout is reserved for closing connections at most, in milliseconds. */
@@ -60,7 +60,7 @@ export class Shutdown {
     synchronizers.rejectWaiters();
     await this.until(() => work.isIdle && synchronizers.renewedPermits.isEmpty, shutdownTimeout);
     // Leaders may still be running onRevoked.
-    await this.atMost(Math.max(0, this.drainUntil - runtime.monotonic()), stopped);
+    await settlesWithin(this.drainUntil - runtime.monotonic(), stopped, runtime);
   }
 
   private abortTheRest(): void {
@@ -92,10 +92,11 @@ export class Shutdown {
     const { synchronizers, commandTimeout } = this;
     const end = Math.max(this.drainUntil, runtime.monotonic()) + commandTimeout;
     const time = end - Math.min(LONGEST_CLOSE, commandTimeout / 4) - runtime.monotonic();
-    await this.atMost(time, Promise.all([this.waitForAnswers(time), synchronizers.close(), presence.leave()]));
+    const answered = Promise.all([this.waitForAnswers(time), synchronizers.close(), presence.leave()]);
+    await settlesWithin(time, answered, runtime);
     synchronizers.abandon();
     this.services.stop();
-    await this.atMost(end - runtime.monotonic(), backend.close());
+    await settlesWithin(end - runtime.monotonic(), backend.close(), runtime);
   }
 
   /**
@@ -120,13 +121,5 @@ export class Shutdown {
       });
     });
     unwatch();
-  }
-
-  private async atMost(time: number, work: Promise<unknown>): Promise<void> {
-    let timer: Timer | undefined;
-    const over = new Promise<void>((resolve) => {
-      timer = this.services.runtime.timer(Math.max(0, time), resolve, 'keep-alive');
-    });
-    await Promise.race([work, over]).finally(() => timer?.cancel());
   }
 }

@@ -10,6 +10,7 @@ import { FOREVER } from '../terms/duration.js';
 import type { AcquisitionTerms } from '../terms/lock-options.js';
 import { checkOptionNames } from '../terms/option-names.js';
 import { InterruptibleSleep } from '../wait/interruptible-sleep.js';
+import { settlesWithin } from '../wait/settles-within.js';
 import type { Leadership, LeadOptions } from './leadership.js';
 
 /** The first pause before this process stands for election again, and the longest one, in milliseconds. */
@@ -175,7 +176,7 @@ export class Candidate implements Leadership {
     this.standing.abort(reason);
     this.pause.wake();
     this.term?.lease.requestEnd(reason);
-    if ((await this.atMost(this.running)) === 'too long') await this.abandon();
+    if (!(await this.settlesInTime(this.running))) await this.abandon();
     work.candidates.delete(this);
   }
 
@@ -194,19 +195,14 @@ export class Candidate implements Leadership {
       services.work.leases.remove(lease);
       lease.abort(lease.signal.reason as Error);
     }
-    if ((await this.atMost(this.revoked(term))) === 'too long')
+    if (!(await this.settlesInTime(this.revoked(term))))
       services.events.logger.warn(
         `onRevoked of the leader of '${this.name}' still runs after ${this.shutdownTimeout} ms. stop() does not wait for it any longer`,
       );
   }
 
-  /** Waits for `work`, at most shutdownTimeout. */
-  private async atMost(work: Promise<void> | undefined): Promise<unknown> {
-    let timer: Timer | undefined;
-    const tooLong = new Promise<'too long'>((resolve) => {
-      timer = this.services.runtime.timer(this.shutdownTimeout, () => resolve('too long'), 'keep-alive');
-    });
-    return Promise.race([work, tooLong]).finally(() => timer?.cancel());
+  private settlesInTime(work: Promise<void> | undefined): Promise<boolean> {
+    return settlesWithin(this.shutdownTimeout, work, this.services.runtime);
   }
 
   /** Whether the caller runs in the body. */
