@@ -201,6 +201,21 @@ describe('LockUnavailableError says why', () => {
     expect(lines).toEqual(expect.arrayContaining(expected));
   });
 
+  it('also to callers that wait, and in the log, when Redis answers with an error', async () => {
+    const full = await startRedis();
+    const lines: string[] = [];
+    const logger = { warn: (line: string) => void lines.push(line), error: (line: string) => void lines.push(line) };
+    const locks = service({ connection: full.url, outageTimeout: 500, logger });
+    await (await locks.acquire('a')).release();
+    await full.client().config('SET', 'maxmemory', '1');
+    const error = await errorOf(locks.acquire('a'));
+    expect(error.message).toMatch(/^Gave up waiting for the lock 'a': .*: no usable answer for \d+ ms \(OOM .*\)$/);
+    expect(lines).toEqual([expect.stringMatching(/does not answer \(OOM .*\)\. A caller waits for the lock 'a'/)]);
+    expect(lines[0].match(/redis 127\.0\.0\.1/g)).toHaveLength(1);
+    await locks.close();
+    await full.stop();
+  });
+
   it('but without an earlier reason, once it is connected again', async () => {
     const server = await startRedis();
     const locks = service({ connection: server.url, commandTimeout: 200 });
