@@ -12,8 +12,8 @@ import { sqlServersAreHere } from './servers/install.mjs';
 /** @type {Record<string, Suite>} */
 export const SUITES = {
   long: {
-    about: 'what takes long by nature: the demo with two processes, memory over thousands of calls',
-    takes: '1 min',
+    about: 'what takes long by nature: the demo, memory over thousands of calls, deadlocks in real time',
+    takes: '2 min',
     tests: 'test/.*\\.long\\.test\\.ts$',
   },
   topologies: {

@@ -1,12 +1,13 @@
 import { MemoryBackend } from '../../../lib/backends/memory/memory-backend.js';
 import { MemoryStore } from '../../../lib/backends/memory/memory-store.js';
-import { nodeRuntime } from '../../../lib/engine/node-runtime.js';
 import { describeLockBackend } from '../../contract/describe-lock-backend.js';
+import { VirtualRuntime } from '../../support/runtime/virtual-runtime.js';
 
 describeLockBackend('MemoryBackend', async () => {
   const store = new MemoryStore();
+  const clock = new VirtualRuntime();
   return {
-    connect: async () => ({ backend: new MemoryBackend({ runtime: nodeRuntime, store }), id: nodeRuntime.uuid() }),
+    connect: async () => ({ backend: new MemoryBackend({ runtime: clock, store }), id: clock.uuid(), clock }),
     stop: async () => {},
   };
 });

@@ -1,19 +1,20 @@
 import { MemoryBackend } from '../../../lib/backends/memory/memory-backend.js';
 import { MemoryStore } from '../../../lib/backends/memory/memory-store.js';
 import { QuorumBackend } from '../../../lib/backends/quorum/quorum-backend.js';
-import { nodeRuntime } from '../../../lib/engine/node-runtime.js';
 import { describeLockBackend } from '../../contract/describe-lock-backend.js';
+import { VirtualRuntime } from '../../support/runtime/virtual-runtime.js';
 import { describeQuorum } from './describe-quorum.js';
 import { QUORUM_TYPES } from './redis-nodes.js';
 
 describeLockBackend(
   'QuorumBackend, three MemoryBackends',
   async () => {
+    const clock = new VirtualRuntime();
     const stores = [new MemoryStore(), new MemoryStore(), new MemoryStore()];
     return {
       connect: async () => {
-        const nodes = stores.map((store) => new MemoryBackend({ runtime: nodeRuntime, store }));
-        return { backend: new QuorumBackend({ nodes, runtime: nodeRuntime }), id: nodeRuntime.uuid() };
+        const nodes = stores.map((store) => new MemoryBackend({ runtime: clock, store }));
+        return { backend: new QuorumBackend({ nodes, runtime: clock }), id: clock.uuid(), clock };
       },
       stop: async () => {},
     };

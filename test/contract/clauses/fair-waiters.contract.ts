@@ -1,4 +1,3 @@
-import { until } from '../../support/until.js';
 import { type ContractWorld, LAPSING, SHORT } from '../support/contract-world.js';
 import { LONG, type Owner } from '../support/owner.js';
 
@@ -97,7 +96,7 @@ export function describeFairWaiters(world: ContractWorld): void {
       await dead.meet({ waiterTimeout: SHORT });
       await queueUp(bob);
       await holder.release();
-      await until(async () => {
+      await world.until(async () => {
         await bob.refreshWaiter();
         return listener.heard.length > 0;
       });

@@ -49,7 +49,7 @@ export function describeFlights(world: ContractWorld): void {
   };
   /** @param late for how many milliseconds the runner has had its result already */
   const land = (owner: Owner, token: number, value: string, keepFor = 0, late = -LONG): Promise<FlightReleaseReply> => {
-    const runnerWaitsUntil = performance.now() - late;
+    const runnerWaitsUntil = world.now() - late;
     return flights(owner).release({ key: owner.key, owner: owner.owner, token, keepFor, value, runnerWaitsUntil });
   };
   /** `runner` gets the lock, and `other` finds it busy. */
@@ -177,10 +177,10 @@ export function describeFlights(world: ContractWorld): void {
     it('goes to nobody who asked after the runner had it, if it is stored late', async () => {
       const [ann, bob] = owners(2);
       const token = await start(ann);
-      const answered = performance.now();
+      const answered = world.now();
       await world.elapse(LAPSING);
       const { reading: begin } = await meet(bob);
-      expect(await land(ann, token, '1', LONG, performance.now() - answered)).toMatchObject({ released: 'now' });
+      expect(await land(ann, token, '1', LONG, world.now() - answered)).toMatchObject({ released: 'now' });
       const { result } = (await ask(world.owner('flight', ann.key), { keepFor: LONG })) as FlightBusy;
       expect(result?.ended).toBeLessThan(begin);
       expect(result?.before).toBe(result?.ended);

@@ -1,5 +1,4 @@
 import { isTransferable, type LockType, type TransferableType } from '../../../lib/backends/lock-backend.js';
-import { until } from '../../support/until.js';
 import { type ContractWorld, LAPSING, SHORT } from '../support/contract-world.js';
 import { LONG, type Owner } from '../support/owner.js';
 
@@ -94,7 +93,7 @@ export function describeOwnership(world: ContractWorld, type: LockType): void {
     await ann.take({ leaseTime: LAPSING });
     await world.elapse(LAPSING);
     // A database may end one session slightly earlier than another.
-    await until(async () => (await bob.inspect()).mode === 'free');
+    await world.until(async () => (await bob.inspect()).mode === 'free');
     expect(await ann.renew()).toBe(false);
     expect(await ann.release()).toMatchObject({ released: false });
     await bob.take();

@@ -1,4 +1,3 @@
-import { until } from '../../support/until.js';
 import { type ContractWorld, LAPSING, SHORT } from '../support/contract-world.js';
 import { LONG } from '../support/owner.js';
 
@@ -83,7 +82,7 @@ export function describeReadWrite(world: ContractWorld): void {
       await rita.take({ leaseTime: first });
       await ron.take({ leaseTime: second });
       const [early, late] = first < second ? [rita, ron] : [ron, rita];
-      await until(async () => !(await early.holds()));
+      await world.until(async () => !(await early.holds()));
       expect(await early.renew()).toBe(false);
       expect(await late.renew(SHORT)).toBe(true);
       await walt.meet();

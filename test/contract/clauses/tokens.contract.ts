@@ -36,7 +36,7 @@ export function describeTokens(world: ContractWorld, type: LockType): void {
 
   it('gives tokens that follow the wall clock, so that they continue to grow after a loss of all data', async () => {
     const [ann] = world.owners(type, 1);
-    const before = Date.now() * 1_000;
+    const before = world.wall() * 1_000;
     expect((await ann.take()).token).toBeGreaterThanOrEqual(before - TOLERANCE);
   });
 
@@ -78,7 +78,7 @@ export function describeTokens(world: ContractWorld, type: LockType): void {
     await reachClock(owners);
     for (let n = 0; n < 5; n++) {
       const { token, reserved } = await ann.take({ reserve: 10 * MAX_LEAD });
-      const lead = token + reserved - Date.now() * 1_000;
+      const lead = token + reserved - world.wall() * 1_000;
       expect(reserved).toBeWithin(0, MAX_LEAD);
       expect(lead).toBeLessThanOrEqual(MAX_LEAD + TOLERANCE);
     }
@@ -100,7 +100,7 @@ function describeRaisedTokens(world: ContractWorld, type: LockType): void {
 
   it('gives a first token above one that was raised', async () => {
     const [ann, bob] = world.owners(type, 2);
-    const raised = Date.now() * 1_000 + 20_000;
+    const raised = world.wall() * 1_000 + 20_000;
     await bob.raiseToken(raised);
     expect((await ann.inspect()).mode).toBe('free');
     expect((await ann.take()).token).toBeGreaterThan(raised);

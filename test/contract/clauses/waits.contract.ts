@@ -46,9 +46,9 @@ export function describeWaits(world: ContractWorld): void {
     });
 
     it('are dated by a clock that advances', async () => {
-      const before = (await waits().clockOffset(owner())) + performance.now();
+      const before = (await waits().clockOffset(owner())) + world.now();
       await world.elapse(LAPSING);
-      const after = (await waits(1).clockOffset(owner())) + performance.now();
+      const after = (await waits(1).clockOffset(owner())) + world.now();
       expect(after - before).toBeWithin(LAPSING - 50, LONG);
     });
   });

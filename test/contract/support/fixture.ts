@@ -1,10 +1,13 @@
 import type { LockBackend, LockType } from '../../../lib/backends/lock-backend.js';
+import type { VirtualRuntime } from '../../support/runtime/virtual-runtime.js';
 
 /** A backend of its own, as another process would have it. */
 export interface Client {
   readonly backend: LockBackend;
   /** The `<clientId>` of its owners. */
   readonly id: string;
+  /** The clock of its store if the suite advances it. Default: the store has a clock of its own, in real time. */
+  readonly clock?: VirtualRuntime;
 }
 
 /** A store that is empty when it is opened, and clients of it. */

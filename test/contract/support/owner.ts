@@ -66,7 +66,8 @@ export class Owner implements OwnerRef {
       if (looks === 50)
         throw new Error(`${this.type} lock ${this.key}: still busy, to be asked again in ${reply.remaining} ms`);
       // As long as not all nodes have answered, a quorum may report the lease of a node that lags behind.
-      await sleep(Math.min(reply.remaining, 5_000));
+      const pause = Math.min(reply.remaining, 5_000);
+      await (this.client.clock?.advance(pause) ?? sleep(pause));
     }
   }
 

@@ -3,24 +3,17 @@ import Sequencer from '@jest/test-sequencer';
 // In a fresh clone, jest does not know yet which suites take long. These do, mostly because they wait. If they began
 // last, one worker would still be busy with them when the others have finished.
 const LONGEST = [
-  'engine/deadlock/deadlocks',
   'backends/quorum/contract',
   'backends/redis/contract',
-  'cli/broken-cluster',
   'dashboard/viewers',
-  'backends/memory/contract',
   'engine/deadlock/on-redis',
-  'engine/deadlock/red-locks',
   'engine/lease/released-by-force',
-  'dashboard/snapshot-feed',
   'service/inspection/clients',
   'backends/quorum/outages',
   'engine/permits/lost-answers',
-  'cli/ending',
   'service/redis/outages',
   'backends/quorum/simulation',
   'sql/lock-rows',
-  'sample-app/demo',
   'engine/queue/exclusion',
 ];
 
