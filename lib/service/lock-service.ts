@@ -289,6 +289,11 @@ export class LockService {
     return this.engine.holdWhile(lease as LockLease, body, options?.holdAtLeast);
   }
 
+  /** For the decorator: logs a warning about a subject only the first time. @internal */
+  warnOnce(subject: string, message: string): void {
+    this.engine.services.events.warnOnce(subject, message);
+  }
+
   // ── Handles, by Redisson's names ───────────────────────────────────────────────────────────────────────────────────
 
   /**

@@ -28,6 +28,7 @@ export function adaptMock(mock: Mock, where: string): LockService {
     acquireUnder: (names: LockNames, ...rest: [LockOptions, string]) =>
       open(Array.isArray(names) && names.length === 1 ? names[0] : names, ...rest),
     holdWhile: (held: Held, body: () => unknown) => held.run(body),
+    warnOnce: () => {},
   } as unknown as LockService;
   adapted.set(mock, adapter);
   return adapter;

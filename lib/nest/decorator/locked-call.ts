@@ -6,7 +6,7 @@ import { adaptMock } from './adapt-mock.js';
 import { describeValue } from './check-decorator-options.js';
 import type { DecoratedMethod, LockedMethod } from './compile-locked-method.js';
 import { noLockService, wrongKind } from './distributed-lock.errors.js';
-import { isAsyncIterator, isObservableLike } from './return-kind.js';
+import { isAsyncIterator, isObservableLike, isUnreadStream } from './return-kind.js';
 
 /** The answer of `onBusy`, instead of a lease. */
 export interface BusyResult {
@@ -49,6 +49,15 @@ export class LockedCall {
   /** Runs `body` in the scope of `lease`, then releases the lease. */
   holdWhile<T>(lease: Lease, body: () => T | Promise<T>): Promise<T> {
     return this.locks.holdWhile(lease, body, this.method.holdOptions);
+  }
+
+  /** The lock cannot be held until the stream is read: a stream that nobody reads would hold it for ever. */
+  warnOfStream(): void {
+    const { where } = this.method;
+    this.locks.warnOnce(
+      `a stream of ${where}`,
+      `${where} returned a stream, which is read after its lock was released. Read it inside the method (buffer() of node:stream/consumers), or make the method an async generator, whose lock is held until it has been read: see "Files and streams" in docs/integrations.md`,
+    );
   }
 
   /** Runs the method itself. */
@@ -95,5 +104,6 @@ export async function lockedPromise(
   if ('answer' in lease) return lease.answer;
   const result = await call.holdWhile(lease, () => call.run());
   if (isObservableLike(result) || isAsyncIterator(result)) throw wrongKind(method, result);
+  if (isUnreadStream(result)) call.warnOfStream();
   return result;
 }
