@@ -1,4 +1,4 @@
-import { Redis, type RedisOptions } from 'ioredis';
+import { Cluster, Redis, type RedisOptions } from 'ioredis';
 import { Redis as Redis5 } from 'ioredis5';
 import Valkey from 'iovalkey';
 import { createClient } from 'redis';
@@ -7,6 +7,7 @@ import { createLockService } from '../../../lib/service/create-lock-service.js';
 import type { LockService } from '../../../lib/service/lock-service.js';
 import { startTcpProxy, type TcpProxy } from '../../support/network/tcp-proxy.js';
 import { errorOf } from '../../support/section.js';
+import { type RedisCluster, startCluster } from '../../support/servers/redis-cluster.js';
 import { type RedisServer, startRedis } from '../../support/servers/redis-server.js';
 import { until } from '../../support/until.js';
 import { failure, RedisWorld, succeeds } from './redis-world.js';
@@ -254,5 +255,51 @@ describe.each(LIBRARIES)('a client of %s whose server has become a replica', (_,
     await failedOver({ reconnectOnError: (error) => (error.message.includes('READONLY') ? 2 : false) });
     expect(await locks.tryAcquire('a')).not.toBeNull();
     expect(await master.client().exists('lock:a')).toBe(1);
+  });
+});
+
+describe('a client of a cluster of which one connection is dead', () => {
+  let cluster: RedisCluster;
+  let proxy: TcpProxy;
+  let client: Cluster;
+  let locks: LockService;
+
+  beforeAll(async () => {
+    cluster = await startCluster();
+  }, 60_000);
+  afterEach(async () => {
+    await locks.close();
+    client.disconnect();
+    await proxy.stop();
+  });
+  afterAll(() => cluster?.stop(), 60_000);
+
+  const dead = async (redisOptions: RedisOptions) => {
+    const { port } = await cluster.masterOf(await cluster.slotOf('lock:{a}'));
+    proxy = await startTcpProxy(port);
+    const natMap = { [`127.0.0.1:${port}`]: { host: '127.0.0.1', port: proxy.port } };
+    client = new Cluster(cluster.nodes, { natMap, redisOptions });
+    client.on('error', () => {});
+    const logger = { warn: () => {}, error: () => {} };
+    locks = createLockService({ connection: client, commandTimeout: 1_000, shutdownTimeout: 50, logger });
+    await until(() => succeeds(locks.withLock('{a}', () => {})));
+    await until(() => succeeds(locks.withLock('{b}', () => {})));
+    proxy.cutHalfOpen();
+    await proxy.heal();
+  };
+
+  it('fails calls to that node alone, with what its owner can set', async () => {
+    await dead({});
+    const [error, lease] = await Promise.all([errorOf(locks.acquire('{a}', { waitTime: 0 })), locks.acquire('{b}')]);
+    expect(error.message).toMatch(
+      /nothing arrives on the connection of your ioredis client.*of a cluster: in redisOptions/,
+    );
+    expect(lease.held).toBe(true);
+    await lease.release();
+  });
+
+  it('works as before once its owner has set that', async () => {
+    await dead({ socketTimeout: 300 });
+    expect(await locks.tryAcquire('{a}')).not.toBeNull();
   });
 });
