@@ -1,3 +1,4 @@
+import { availableParallelism } from 'node:os';
 import { leftOut } from './.ci/suites.mjs';
 
 export default {
@@ -10,9 +11,12 @@ export default {
   testPathIgnorePatterns: ['/node_modules/', ...leftOut()],
   reporters: ['default', './test/support/jest/some-test-ran.mjs'],
   testSequencer: './test/support/jest/longest-first.mjs',
-  // A suite spends nine tenths of its time waiting for leases to end and for servers. This many workers keep two cores
-  // busy.
-  maxWorkers: 12,
+  // A suite spends four fifths of its time waiting for leases to end and for servers, so four workers keep a core busy.
+  // More than 16 would wait for the longest suite.
+  maxWorkers: Math.min(16, 4 * availableParallelism()),
+  // At the end, all workers are killed at once, and two busy cores take more than jest's half second to free their
+  // memory. Without this, jest warns that they have not exited gracefully.
+  workerGracefulExitTimeout: 20_000,
   // Tests that wait take seconds. Tests that compute are ten times as slow on a machine that is busy otherwise.
   testTimeout: 90_000,
   extensionsToTreatAsEsm: ['.ts'],

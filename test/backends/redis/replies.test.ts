@@ -111,7 +111,7 @@ describe('the scripts', () => {
         failed(acquire),
         expect.anything(),
       ]);
-      expect(await run(renew, [], ['60000'])).toEqual([expect.any(Number), failed(renew), 1]);
+      expect(await run(renew, [], ['PUBLISH', '60000'])).toEqual([expect.any(Number), failed(renew), 1]);
       expect(await run(release, [], ['PUBLISH'])).toEqual([failed(release), expect.anything()]);
     },
   );
