@@ -50,7 +50,7 @@ describe('a command line that is wrong', () => {
     { args: ['release', 'order:42', 'order:43', '--yes', '--reason', 'dead'], says: /^'release' takes one name/ },
     { args: ['ls', '--cluster'], says: /is not a node of a cluster\. Leave out --cluster/ },
     { args: ['ls', '--url', ''], says: /^The address of Redis is missing: give --url/ },
-    { args: ['ls', '--url', 'http://secret@host'], says: /^--url: The connection is not a Redis URL/ },
+    { args: ['ls', '--url', 'http://secret@host'], says: /^--url: The URL of the connection is not a Redis URL/ },
   ])('$args: ends with 2, says what is wrong, and releases nothing', async ({ args, says }) => {
     const keys = await keysOf(admin);
     const { code, stdout, stderr } = await runCli(args, redis.url);

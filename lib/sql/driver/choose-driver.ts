@@ -27,10 +27,14 @@ const KINDS: Readonly<Record<string, DriverChoice['kind']>> = {
  */
 export function driverFromUrl(url: unknown): DriverChoice | string {
   const example = "Write 'postgres://user:password@host:5432/database' or 'mysql://…'";
-  if (typeof url !== 'string' || !URL.canParse(url)) return `url is not a URL. ${example}`;
-  const { protocol, hostname, port, pathname, username, password, searchParams } = new URL(url);
+  if (typeof url !== 'string' || !URL.canParse(url))
+    return `url is not a URL that can be read. ${example}, with reserved characters in the password percent-encoded (encodeURIComponent)`;
+  const { protocol, hostname, port, pathname, username, password, search, searchParams, hash } = new URL(url);
   const kind = KINDS[protocol];
   if (kind === undefined) return `url must not begin with '${protocol}'. ${example}`;
+  // They end the password early, so that what is left of it would be a part of the database's name.
+  if (hash !== '' || pathname.includes('@') || (pathname.length < 2 && search.includes('@')))
+    return 'the user name or the password in url contains a reserved character: write # as %23, / as %2F, ? as %3F and @ as %40, as encodeURIComponent() does';
   if (![username, password, pathname].every(isEncoded))
     return 'the user name, password or database in url contains a % that is not part of an escape sequence. Write it as %25';
   if (pathname.length < 2) return `url does not contain a database name. ${example}`;

@@ -146,9 +146,12 @@ const nodeRedisOptions: EachOf<OptionsOf<typeof createClient> & OptionsOf<typeof
   unstableResp3: true,
 };
 
+/** Each server has its own address, so a URL is refused where several share options. */
+const sharedOptions = { ...nodeRedisOptions, url: undefined };
+
 const nodeRedisClusterOptions: EachOf<OptionsOf<typeof createCluster> & OptionsOf<typeof createCluster5>> = {
   rootNodes: [nodeRedisOptions],
-  defaults: nodeRedisOptions,
+  defaults: sharedOptions,
   keyPrefix: 'p',
   minimizeConnections: true,
   useReplicas: true,
@@ -169,8 +172,8 @@ const nodeRedisSentinelOptions: EachOf<OptionsOf<typeof createSentinel> & Option
   name: 'mymaster',
   sentinelRootNodes: [{ host: 'h', port: 26_379 }],
   maxCommandRediscovers: 1,
-  nodeClientOptions: nodeRedisOptions,
-  sentinelClientOptions: nodeRedisOptions,
+  nodeClientOptions: sharedOptions,
+  sentinelClientOptions: sharedOptions,
   masterPoolSize: 1,
   replicaPoolSize: 1,
   nodeAddressMap: call,

@@ -9,6 +9,40 @@ import type { NodeRedisOptions } from './node-redis/node-redis-client.js';
  */
 const URL_PARAMETERS = ['db', 'family', 'username', 'password', 'connectionName'];
 
+const RESERVED =
+  'write # as %23, / as %2F, ? as %3F, @ as %40 and % as %25 in a user name or password, as encodeURIComponent() does';
+
+/**
+ * Reads a Redis URL. Every URL is read here, because the error of `new URL()` contains the text, and with it the
+ * password. Reserved characters in a password change what the other parts mean.
+ *
+ * @param what how the error names the URL
+ * @throws ConnectionError that never quotes it
+ */
+export function readUrl(text: unknown, what: string): URL {
+  if (typeof text !== 'string' || !/^rediss?:\/\//.test(text))
+    throw new ConnectionError(`${what} is not a Redis URL: write 'redis://host:6379/0' or 'rediss://…' for TLS`);
+  if (!URL.canParse(text))
+    throw new ConnectionError(`${what} is not a URL that can be read. Check its port, and ${RESERVED}`);
+  const url = new URL(text);
+  const { username, password, pathname, search, hash } = url;
+  if (hash !== '' || `${pathname}${search}`.includes('@') || !isEncoded(username) || !isEncoded(password))
+    throw new ConnectionError(`${what} contains a reserved character: ${RESERVED}`);
+  return url;
+}
+
+/**
+ * Refuses a URL where only a host or the path of a socket belongs. It would appear in logs, with its password.
+ *
+ * @throws ConnectionError
+ */
+export function checkHost(host: unknown, what: string): void {
+  if (typeof host !== 'string' || /^[./]/.test(host) || !/:\/\/|@/.test(host)) return;
+  throw new ConnectionError(
+    `${what} is a URL, or a part of one: give the URL itself as the connection, or only the name of the host`,
+  );
+}
+
 /**
  * Refuses what ioredis would silently ignore or misread. The message never quotes the URL, which may contain a
  * password.
@@ -17,15 +51,7 @@ const URL_PARAMETERS = ['db', 'family', 'username', 'password', 'connectionName'
  */
 export function checkUrl(text: string): void {
   if (text.startsWith('/') && !text.startsWith('//')) return checkParameters(new URLSearchParams(text.split('?')[1]));
-  if (!/^rediss?:\/\//.test(text) || !URL.canParse(text)) {
-    throw new ConnectionError("The connection is not a Redis URL: write 'redis://host:6379/0' or 'rediss://…' for TLS");
-  }
-  const { username, password, pathname, search, searchParams, hash } = new URL(text);
-  if (hash !== '' || `${pathname}${search}`.includes('@') || !isEncoded(username) || !isEncoded(password)) {
-    throw new ConnectionError(
-      'The user name or the password in the URL of the connection contains a reserved character: write # as %23, / as %2F, ? as %3F, @ as %40 and % as %25',
-    );
-  }
+  const { pathname, searchParams } = readUrl(text, 'The URL of the connection');
   checkParameters(searchParams);
   const database = pathname.slice(1);
   if (database !== '') checkDatabaseNumber(database, 'The path in the URL of the connection');

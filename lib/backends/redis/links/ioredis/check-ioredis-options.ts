@@ -3,7 +3,7 @@ import type { ClusterConnection } from '../connection.js';
 import { ConnectionError } from '../connection-error.js';
 import { checkDatabaseNumber } from '../database-number.js';
 import { checkOptionNames, type KnownOptions } from '../option-names.js';
-import { checkUrl } from '../url-settings.js';
+import { checkHost, checkUrl } from '../url-settings.js';
 
 /** The options of a single server, or of Sentinels, of ioredis 5 and 6 and of iovalkey. */
 const REDIS_OPTIONS: KnownOptions = {
@@ -183,6 +183,9 @@ export function checkCluster(connection: ClusterConnection): void {
  * @throws ConnectionError that names the setting, and says what to do
  */
 export function checkClient(options: RedisOptions & ClusterOptions, isCluster: boolean): void {
+  checkHost(options.host, 'host of the connection');
+  for (const { host } of options.sentinels ?? []) checkHost(host, 'The host of a Sentinel of the connection');
+  checkHost(options.path, 'path of the connection');
   if (options.keyPrefix || options.redisOptions?.keyPrefix) {
     throw new ConnectionError(
       'The ioredis client of the connection has a keyPrefix, which ioredis adds to keys but not to channels: ' +
@@ -203,7 +206,8 @@ function checkNode(node: unknown, redisOptions: RedisOptions): void {
   if (typeof node === 'number') return;
   if (typeof node === 'object' && node !== null)
     checkOptionNames(node, 'A cluster node of the connection', REDIS_OPTIONS);
-  const url = typeof node === 'string' && /^rediss?:\/\//.test(node);
+  // ioredis also takes 'host:port'.
+  const url = typeof node === 'string' && /:\/\/|@/.test(node);
   if (url) checkUrl(node);
   const own = url
     ? optionsOfUrl(new URL(node))

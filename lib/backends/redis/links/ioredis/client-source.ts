@@ -2,7 +2,7 @@ import type { Cluster, ClusterOptions, Redis, RedisOptions } from 'ioredis';
 import type { ClusterConnection, Connection } from '../connection.js';
 import { ConnectionError } from '../connection-error.js';
 import { requireIoredis } from '../load-client.js';
-import { checkUrl } from '../url-settings.js';
+import { checkHost, checkUrl } from '../url-settings.js';
 import { checkClient, checkCluster, checkRedisOptions } from './check-ioredis-options.js';
 import { type Client, isCluster, selectedDatabase } from './client.js';
 import type { ClientDefaults } from './client-options.js';
@@ -96,6 +96,10 @@ function kindOf(value: unknown): string {
 }
 
 function refuseUnusable(client: Client): void {
+  if (isCluster(client))
+    for (const node of startupNodesOf(client)) {
+      if (typeof node === 'object') checkHost(node.host, 'The host of a cluster node of the connection');
+    }
   checkClient(client.options, isCluster(client));
   const mode = 'mode' in client ? client.mode : 'normal';
   if (mode !== 'normal') {
@@ -128,8 +132,11 @@ function describeRedis({ options }: Redis): string {
 }
 
 function describeCluster(cluster: Cluster): string {
-  const { startupNodes } = cluster as unknown as { startupNodes?: ClusterConnection['nodes'] };
-  return `redis cluster ${(startupNodes ?? []).map(describeNode).join(',')}`;
+  return `redis cluster ${startupNodesOf(cluster).map(describeNode).join(',')}`;
+}
+
+function startupNodesOf(cluster: Cluster): ClusterConnection['nodes'] {
+  return (cluster as unknown as { startupNodes?: ClusterConnection['nodes'] }).startupNodes ?? [];
 }
 
 function describeNode(node: ClusterConnection['nodes'][number]): string {

@@ -99,6 +99,12 @@ const ALIKE = ['cert', 'hints'];
 /** @throws ConnectionError that names the option, and says what to do */
 export function checkNodeRedisOptions(options: Omit<NodeRedisConnection, 'client'>): void {
   const { sentinelRootNodes, rootNodes, nodeClientOptions, sentinelClientOptions, defaults } = options;
+  for (const [name, shared] of Object.entries({ nodeClientOptions, sentinelClientOptions, defaults })) {
+    if ((shared as NodeRedisConnection | undefined)?.url === undefined) continue;
+    throw new ConnectionError(
+      `url in ${name} of the connection would be ignored, with its password: give the addresses in sentinelRootNodes or rootNodes, and username, password and socket: { tls } in ${name}`,
+    );
+  }
   if (sentinelRootNodes !== undefined) {
     checkOptionNames(options, 'The connection', SENTINEL_OPTIONS);
     checkClientOptions(nodeClientOptions, 'nodeClientOptions of the connection');
@@ -107,7 +113,13 @@ export function checkNodeRedisOptions(options: Omit<NodeRedisConnection, 'client
     checkOptionNames(options, 'The connection', CLUSTER_OPTIONS);
     checkClientOptions(defaults, 'defaults of the connection');
     if (Array.isArray(rootNodes))
-      for (const node of rootNodes) checkClientOptions(node, 'A root node of the connection');
+      for (const node of rootNodes) {
+        if (typeof node !== 'object' || node === null)
+          throw new ConnectionError(
+            'A root node of the connection must be an object: { url } or { socket: { host, port } }',
+          );
+        checkClientOptions(node, 'A root node of the connection');
+      }
   } else checkClientOptions(options, 'The connection');
 }
 

@@ -4,6 +4,7 @@ import { ConnectionError } from '../connection-error.js';
 import { checkDatabaseNumber } from '../database-number.js';
 import { requireNodeRedis } from '../load-client.js';
 import type { Topology } from '../topology.js';
+import { checkHost, readUrl } from '../url-settings.js';
 import { checkNodeRedisOptions } from './check-node-redis-options.js';
 import { type ClusterSource, ClusterTopology } from './cluster-topology.js';
 import {
@@ -61,11 +62,16 @@ export function openOptions({ client: _, ...options }: NodeRedisConnection, cont
   checkNodeRedisOptions(options);
   if ('sentinelRootNodes' in options) return openSentinel(options as SentinelOptions, context);
   if ('rootNodes' in options) return openNodeRedis({ _options: options }, context);
+  const { url } = options;
+  const isPath = typeof url === 'string' && url.startsWith('unix:');
+  if (url !== undefined && !isPath) readUrl(url, 'The url of the connection');
   let client: NodeRedisClient;
   try {
     client = nodeRedis.createClient(options);
   } catch (error) {
-    throw new ConnectionError(`The connection is not one for node-redis: ${(error as Error).message}`);
+    const { message } = error as Error; // it may contain the URL
+    const reason = url === undefined ? message : message.replaceAll(url, 'the url');
+    throw new ConnectionError(`The connection is not one for node-redis: ${reason}`);
   }
   return openNodeRedis(client, context);
 }
@@ -129,6 +135,8 @@ function singleSource(client: NodeRedisClient): SingleSource {
   const options = client.options as NodeRedisOptions;
   const { socket = {}, database = 0 } = options;
   checkDatabaseNumber(database, 'database of the node-redis client of the connection');
+  checkHost(socket.host, 'host of the node-redis client of the connection');
+  checkHost(socket.path, 'path of the node-redis client of the connection');
   const address = socket.path ?? `${socket.host ?? 'localhost'}:${socket.port ?? DEFAULT_PORT}`;
   return {
     description: `redis ${address}/${database}`,
@@ -153,6 +161,7 @@ function clusterSource({ _options }: NodeRedisCluster): ClusterSource {
   const roots = rootNodes.map((node) => {
     const options = { ...defaults, ...parsed(node), database };
     const socket = { ...defaults.socket, ...parsed(node).socket };
+    checkHost(socket.host, 'The host of a root node of the connection');
     const endpoint = { host: socket.host ?? '127.0.0.1', port: socket.port ?? DEFAULT_PORT };
     return { endpoint, usesTls: Boolean(socket.tls), createClient: clientOf({ ...options, socket }) };
   });
@@ -172,7 +181,7 @@ function clusterSource({ _options }: NodeRedisCluster): ClusterSource {
 /** The settings in a URL, which node-redis reads only when it creates a client. */
 function parsed({ url, ...options }: NodeRedisOptions): NodeRedisOptions {
   if (url === undefined) return options;
-  const { hostname, port, username, password, protocol } = new URL(url);
+  const { hostname, port, username, password, protocol } = readUrl(url, 'The url of a root node of the connection');
   const credentials = {
     ...(username !== '' && { username: decodeURIComponent(username) }),
     ...(password !== '' && { password: decodeURIComponent(password) }),

@@ -3,6 +3,7 @@ import type { ConnectionContext } from '../connection-context.js';
 import { ConnectionError } from '../connection-error.js';
 import { checkDatabaseNumber } from '../database-number.js';
 import type { NodeRedisModule } from '../load-client.js';
+import { checkHost } from '../url-settings.js';
 import {
   connectWithin,
   destroy,
@@ -42,6 +43,7 @@ export function sentinelSource(
     throw new ConnectionError("The connection has sentinelRootNodes, but no name: give that of the master's group");
   if (!Array.isArray(sentinelRootNodes) || sentinelRootNodes.length === 0)
     throw new ConnectionError('The connection has no sentinelRootNodes: give the host and port of each Sentinel');
+  for (const { host } of sentinelRootNodes) checkHost(host, 'The host of a Sentinel of the connection');
   const { database = 0 } = nodeClientOptions;
   checkDatabaseNumber(database, 'database in the nodeClientOptions of the connection');
   const sentinels = new Sentinels(options, createClient, context);
