@@ -1,7 +1,7 @@
 import { type BackendError, type HeldType, withReason } from '../../backends/lock-backend.js';
 import { printsAs } from '../../backends/prints-as.js';
 import { detachable, detachLock, toDetachedTime } from '../detached/detach-lock.js';
-import { LockAbortedError, LockError, LockLostError, LockNotOwnedError, LockUnavailableError } from '../errors.js';
+import { LockError, LockLostError, LockNotOwnedError, LockUnavailableError } from '../errors.js';
 import { confirmLeases } from '../hold/confirm-lease.js';
 import type { GivenBack, HeldLock, LeaseTerms, LockShare, ReleaseListener, ReleaseOutcome } from '../hold/held-lock.js';
 import { isKept, leaveToLapse } from '../hold/hold-at-least.js';
@@ -55,7 +55,7 @@ export class LockLease implements ScopedLease, LockShare, ReleaseListener {
     private readonly services: LeaseServices,
     readonly locks: readonly HeldLock[],
     readonly terms: LeaseTerms,
-    private readonly entered: readonly EnteredGate[],
+    readonly entered: readonly EnteredGate[],
     private readonly onEnd: (lease: LockLease, isLost: boolean) => void,
   ) {
     this.token = locks[0].token;
@@ -115,11 +115,6 @@ export class LockLease implements ScopedLease, LockShare, ReleaseListener {
 
   get isStranger(): boolean {
     return !this.terms.reentry;
-  }
-
-  /** Whether this is a share in a lock whose holder has ended already. */
-  get outlivesHolder(): boolean {
-    return this.entered.length > 0 && this.entered.some(({ share }) => share.left);
   }
 
   get gates(): ShareGates {
@@ -269,30 +264,6 @@ export class LockLease implements ScopedLease, LockShare, ReleaseListener {
       this.services.watchdog.guard(lock, now);
     }
     this.requestEnd(reason);
-  }
-
-  /** The body has run for `holdAtMost`. A re-entry cannot end the locks of the code around it. */
-  overdue(): void {
-    if (this.released) return;
-    const { name, terms } = this;
-    const ending = this.locks.filter(
-      ({ key, abandoned, lost }) =>
-        abandoned === undefined && lost === undefined && !this.entered.some((gate) => gate.key === key),
-    );
-    const names = ending.map((lock) => lock.name).join(', ');
-    const what = names === name ? 'it' : `'${names}'`;
-    const consequence = ending.length > 0 ? `, and ${what} is no longer renewed, so it ends with its lease` : '';
-    const reason = new LockAbortedError(
-      `The body inside the lock '${name}' has run for longer than holdAtMost (${terms.holdAtMost} ms)${consequence}. Stop the work`,
-      name,
-    );
-    if (ending.length === 0) return this.requestEnd(reason);
-    this.services.events.logger.warn(
-      `The lock '${names}' was held for longer than holdAtMost (${terms.holdAtMost} ms); its signal is aborted, and it is no longer renewed`,
-    );
-    const shares = ending.flatMap((lock) => lock.shares);
-    this.abort(reason, ending);
-    for (const share of shares) share.requestEnd(reason);
   }
 
   /** Why one of its locks is left to lapse. */

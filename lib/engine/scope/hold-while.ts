@@ -1,8 +1,9 @@
+import { timeHoldAtMost } from '../hold/hold-at-most.js';
 import type { Lease } from '../lease/lease.js';
 import type { LockLease } from '../lease/lock-lease.js';
 import type { Services } from '../services.js';
-import { FOREVER } from '../terms/duration.js';
 import { runInHold } from '../trace/trace-hold.js';
+import { warnIfLeaked } from './leaked-body-warning.js';
 import { LockScope, scopeAround } from './lock-scope.js';
 
 /** The services that are needed here. */
@@ -24,8 +25,7 @@ export async function holdWhile<T>(
   const { runtime, work } = services;
   const scope = new LockScope(lease, scopeAround(lease));
   const keepUntil = holdAtLeast > 0 ? runtime.monotonic() + holdAtLeast : 0;
-  const { holdAtMost } = lease.terms;
-  const limit = holdAtMost < FOREVER ? runtime.timer(holdAtMost, () => lease.overdue()) : undefined;
+  const limit = timeHoldAtMost(services, lease);
   let result: T;
   work.bodyStarted();
   try {
@@ -47,18 +47,9 @@ function finish(services: Needs, lease: LockLease, keepUntil: number): Promise<v
   const { runtime, work } = services;
   const { release } = lease.terms;
   work.bodyEnded();
-  if (lease.outlivesHolder) warnOfLeak(services, lease);
+  warnIfLeaked(services, lease);
   // The body has released the lease itself, so shutdown may still be waiting for the body.
   if (lease.released) work.changed();
   const rest = keepUntil > 0 ? keepUntil - runtime.monotonic() : 0;
   return rest > 0 ? lease.releaseAfter(rest, release) : lease.releaseAs(release);
-}
-
-/** A body that was started inside a lock, and not awaited there, has run beside the body that holds the lock. */
-function warnOfLeak({ events }: Needs, { name, terms: { method, group } }: LockLease): void {
-  const what = method || `A body of withLock${group && ` with the group '${group}'`}`;
-  events.warnOnce(
-    what,
-    `${what} still ran inside the lock '${name}' after the code that holds it had ended. That code started it and did not await it, so both ran at the same time. Await it there, or let it wait for the lock: with reentry: false, or started in outsideLocks()`,
-  );
 }
