@@ -16,7 +16,7 @@ CONSTANTS Callers, Locks, Nobody, MaxWaits
 VARIABLES holder,   \* of each lock
           wants,    \* of each caller: the lock that it waits for
           began,    \* of each caller: the number of its latest wait; a later wait has a larger one (a branch that
-                    \* nobody seems to await counts as later than all others, see lib/engine/deadlock/journal-record.ts)
+                    \* nobody seems to await counts as later than all others, see lib/engine/deadlock/victim-order.ts)
           waits,    \* how many waits there were
           journal,  \* of each caller: its wait as it was last written; it is erased later than it ends
           checks,   \* of each caller: the circle that it has found and has not confirmed

@@ -36,8 +36,8 @@ const FIRST_SWEEP = 64;
 /**
  * Finds deadlocks: callers, in any processes, that hold locks and wait for each other in a cycle. A caller that runs
  * in a lock scope and has waited for over a second repeatedly writes its wait to a journal, and follows the waits of
- * others from holder to holder. If it comes back to itself, and is the last wait of the cycle (see isBefore), its wait
- * is refused.
+ * others from holder to holder. If it comes back to itself, and is the last wait of the cycle (see victim-order.ts),
+ * its wait is refused.
  *
  * This costs other callers nothing, because callers outside a scope are not registered here.
  */

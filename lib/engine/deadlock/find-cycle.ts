@@ -1,5 +1,6 @@
 import type { WaitBackend } from '../../backends/wait-backend.js';
-import { type FoundWait, isBefore, parseRecord } from './journal-record.js';
+import { type FoundWait, parseRecord } from './journal-record.js';
+import { isBefore } from './victim-order.js';
 
 /** The length of the longest cycle that is detected, in waits. */
 const MOST_STEPS = 16;

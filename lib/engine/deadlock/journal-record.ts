@@ -26,18 +26,6 @@ export interface FoundWait {
   readonly record: JournalRecord;
 }
 
-/**
- * The order of waits, which is the same in all processes. Of the waits in a cycle, the last one is refused. A branch
- * that nobody seems to await comes after all others, because its holder may release its lock in spite of the cycle.
- * Otherwise, the wait that began earlier comes first; of two that began together, the one with the smaller owner.
- */
-export function isBefore(one: Pick<FoundWait, 'id' | 'record'>, other: Pick<FoundWait, 'id' | 'record'>): boolean {
-  const [a, b] = [one.record, other.record];
-  if (Boolean(a.isBranch) !== Boolean(b.isBranch)) return !a.isBranch;
-  if (a.began !== b.began) return a.began < b.began;
-  return a.owner === b.owner ? one.id < other.id : a.owner < b.owner;
-}
-
 /** @returns `undefined` for a text that no version of this library writes */
 export function parseRecord(text: string): JournalRecord | undefined {
   try {

@@ -2,6 +2,7 @@ import type { HeldLock, LockWaiter } from '../hold/held-lock.js';
 import { type LockScope, latestCall, liveFrom, type ScopedLease } from '../scope/lock-scope.js';
 import { type EnteredGate, ShareGate, type ShareGates } from '../scope/share-gate.js';
 import type { JournalRecord } from './journal-record.js';
+import { seemsUnawaited } from './victim-order.js';
 
 /** The queue of a lock, or the gate of a share, where a caller waits. */
 export interface WaitingPlace {
@@ -58,11 +59,11 @@ export class NestedWait {
 
   /**
    * Fixes the wait's place in the order of all waits, before it is first written to the journal. This order must not
-   * change, because exactly one wait of a cycle may be its last: see {@link isBefore}.
+   * change, because exactly one wait of a cycle may be its last: see victim-order.ts.
    */
   date(began: number): void {
     this.began = began;
-    this.isBranch = this.scope.over || this.scopesHaveGoneOn;
+    this.isBranch = seemsUnawaited(this.scope, this.callsBefore);
   }
 
   /** The id of the gate where the caller waits; `undefined` in the queue of a lock. */
@@ -101,13 +102,6 @@ export class NestedWait {
       ...(ends < Number.POSITIVE_INFINITY && { ends }),
       beat,
     };
-  }
-
-  /** Whether code in a scope around the caller has begun other acquisitions since, instead of waiting for this one. */
-  private get scopesHaveGoneOn(): boolean {
-    for (let scope: LockScope | undefined = this.scope; scope !== undefined; scope = scope.parent)
-      if (scope.lastCall > this.callsBefore) return true;
-    return false;
   }
 
   private get leases(): readonly ScopedLease[] {
