@@ -1,9 +1,10 @@
-import type { OnApplicationShutdown, OnModuleInit } from '@nestjs/common';
+import type { OnApplicationBootstrap, OnApplicationShutdown, OnModuleInit } from '@nestjs/common';
 import type { ModulesContainer } from '@nestjs/core';
 import { LockConfigurationError } from '../engine/errors.js';
 import type { LockService } from '../service/lock-service.js';
 import { asksFor, attachLockService, type Lockable } from './lock-service-property.js';
 import { getLockServiceToken } from './redis-lock.constants.js';
+import { hasStarted, orCloseServices } from './refused-start.js';
 
 type NestModule = ModulesContainer extends Map<string, infer M> ? M : never;
 /** NestJS's record of a provider. */
@@ -14,7 +15,7 @@ export type NestProvider = NestModule['providers'] extends Map<unknown, infer P>
  * with decorated methods, and gives them their lock service. A global module does so before the first `onModuleInit` of
  * other modules.
  */
-export class LockServiceExplorer implements OnModuleInit, OnApplicationShutdown {
+export class LockServiceExplorer implements OnModuleInit, OnApplicationBootstrap, OnApplicationShutdown {
   private readonly token: symbol;
   private readonly attached: Lockable[] = [];
 
@@ -26,7 +27,15 @@ export class LockServiceExplorer implements OnModuleInit, OnApplicationShutdown 
     this.token = getLockServiceToken(name);
   }
 
-  onModuleInit(): void {
+  onModuleInit(): Promise<void> {
+    return orCloseServices(this.modules, () => this.exploreAll());
+  }
+
+  onApplicationBootstrap(): void {
+    setImmediate(() => hasStarted(this.modules)); // other modules have hooks that may refuse the start
+  }
+
+  private exploreAll(): void {
     this.refuseDuplicates();
     for (const module of this.modules.values()) {
       if (findService(module, this.token) !== this.service) continue;

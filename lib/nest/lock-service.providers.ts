@@ -11,6 +11,7 @@ import { LockService } from '../service/lock-service.js';
 import { LeaderExplorer } from './leader/leader.explorer.js';
 import { LockServiceExplorer, type NestProvider } from './lock-service.explorer.js';
 import { getLockServiceToken, lockServiceClasses } from './redis-lock.constants.js';
+import { openService, orCloseServices } from './refused-start.js';
 
 /**
  * The providers of a module that has a lock service. The service without a name is provided by its class, and its token
@@ -27,7 +28,8 @@ export function provideLockService(
   return [
     {
       provide: service,
-      useFactory: (modules: ModulesContainer, given: never) => replacementOf(token, modules) ?? makeService(given),
+      useFactory: (modules: ModulesContainer, given: never) =>
+        replacementOf(token, modules) ?? openService(modules, () => makeService(given)),
       inject: [ModulesContainer, dependency],
     },
     ...aliases,
@@ -82,7 +84,11 @@ class RequestScopeCheck implements OnModuleInit {
     private readonly modules: ModulesContainer,
   ) {}
 
-  onModuleInit(): void {
+  onModuleInit(): Promise<void> {
+    return orCloseServices(this.modules, () => this.check());
+  }
+
+  private check(): void {
     for (const { providers } of this.modules.values()) {
       const provider = providers.has(RequestScopeCheck) ? providers.get(this.service) : undefined;
       const cause = provider && requestScopedIn(provider, new Set());

@@ -4,6 +4,7 @@ import { LockConfigurationError } from '../../engine/errors.js';
 import type { LockService } from '../../service/lock-service.js';
 import { asksFor, lateInstances } from '../lock-service-property.js';
 import { getLockServiceToken } from '../redis-lock.constants.js';
+import { orCloseServices } from '../refused-start.js';
 import { type LeaderMetadata, leaderMetadata } from './leader.decorator.js';
 
 type NestModule = ModulesContainer extends Map<string, infer M> ? M : never;
@@ -30,7 +31,11 @@ export class LeaderExplorer implements OnApplicationBootstrap, BeforeApplication
     this.token = getLockServiceToken(name);
   }
 
-  onApplicationBootstrap(): void {
+  onApplicationBootstrap(): Promise<void> {
+    return orCloseServices(this.modules, () => this.startAll());
+  }
+
+  private startAll(): void {
     const instances = new Set<object>();
     for (const provider of this.providers()) this.explore(provider, instances);
     for (const instance of instances) this.start(instance);
