@@ -9,6 +9,7 @@ import { createLockService } from '../../../lib/service/create-lock-service.js';
 import type { RedisLockOptions } from '../../../lib/service/redis-lock-options.js';
 import { advisoryLocks, rowLocks } from '../../../lib/sql.js';
 import { runCli } from '../../cli/run-cli.js';
+import { isNodeRedis, itOfIoredis } from '../../support/client-under-test.js';
 
 const logger = { warn: () => {}, error: () => {} };
 
@@ -104,7 +105,9 @@ function refusalOf(open: () => unknown): Error {
 }
 
 describe.each(CREDENTIALS)('a password with %s in a URL', (_, credentials) => {
-  it.each(Object.entries(WAYS))('given %s: the error says what to write, and does not show it', (_way, options) => {
+  // With TEST_CLIENT=node-redis, options of ioredis are replaced before they are checked.
+  const ways = Object.entries(WAYS).filter(([way]) => !isNodeRedis || !way.includes(' ioredis'));
+  it.each(ways)('given %s: the error says what to write, and does not show it', (_way, options) => {
     const { message } = refusalOf(() =>
       createLockService({ logger, ...options(`redis://${credentials}127.0.0.1:6379/0`) } as RedisLockOptions),
     );
@@ -127,7 +130,7 @@ describe.each(CREDENTIALS)('a password with %s in a URL', (_, credentials) => {
 });
 
 describe('a URL where none belongs', () => {
-  it.each(Object.entries(WRONG))('%s is refused, and not shown', (_, connection) => {
+  itOfIoredis.each(Object.entries(WRONG))('%s is refused, and not shown', (_, connection) => {
     const url = `redis://clerk:${FIRST}${SECOND}@127.0.0.1:6379`;
     refusalOf(() => createLockService({ logger, connection: connection(url) as Connection }));
   });
