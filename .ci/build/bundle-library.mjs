@@ -196,7 +196,7 @@ function compact() {
     name: 'compact',
     async renderChunk(code) {
       const options = { compress: false, mangle: false, module: false };
-      return (await minify(code, { ...options, format: { beautify: true, indent_level: 1 } })).code;
+      return (await minify(code, { ...options, format: { beautify: true, indent_level: 1, ecma: 2020 } })).code;
     },
   };
 }

@@ -156,6 +156,7 @@ async function lapse(world: ModelWorld, subject: Subject) {
   const part = partOf(world, subject);
   const { model } = world;
   const reads = part.type === 'write' && model.has({ ...part, type: 'read' });
+  world.expect(model.shortened(part));
   expect(await part.from.backend.renew({ ...request(part), leaseTime: 1 })).toBe(model.has(part));
   await world.elapse(2);
   if (model.has(part) && !reads) model.lapse(part);

@@ -86,6 +86,18 @@ export class LockModel {
     else lock.plain = undefined;
   }
 
+  /** Who is woken when the part's lease becomes shorter: as by its release, because they would sleep until its end. */
+  shortened(part: Part): readonly Call[] {
+    const { key, type, owner } = part;
+    if (!this.has(part)) return [];
+    if (type === 'fair') return this.headOrOthers(key);
+    if (!isReadWrite(type)) return [{ key, channel: 'plain' }];
+    const { readers, writer } = this.at(key);
+    // Beside other leases, the lock may end as late as before.
+    const isAlone = type === 'read' ? readers.size === 1 && writer === undefined : !readers.has(owner);
+    return [isAlone ? { key, channel: 'readWrite' } : { key, channel: 'readWrite', maybe: true }];
+  }
+
   release(part: Part): readonly Call[] {
     const { key, type } = part;
     this.lapse(part);
