@@ -16,8 +16,8 @@ export async function describeObstacle(
   write: (obstacle: string) => void,
 ): Promise<void> {
   const { synchronizers } = services.backend;
-  if (synchronizers?.inspect === undefined) return write('why is not known');
-  let obstacle = 'why is not known, because the backend does not answer';
+  if (synchronizers?.inspect === undefined) return write('the reason is not known');
+  let obstacle = 'the reason is not known, because the backend does not answer';
   try {
     const state = await synchronizers.inspect(key);
     obstacle = state === undefined ? 'it does not exist' : await describe(services, state);
@@ -29,7 +29,8 @@ export async function describeObstacle(
 
 async function describe(services: Pick<Services, 'backend' | 'clientId'>, state: SynchronizerState): Promise<string> {
   const { type, count, total, acquired, permits } = state;
-  if (type === 'count-down-latch') return `its count is ${count}`;
+  // A number that Redisson has created may be that of a latch or of a semaphore.
+  if (type === 'count-down-latch' || type === 'counter') return `its count is ${count}`;
   if (acquired === 0)
     return `${count} of ${total ?? 'its'} permits are available. Nobody knows who holds the others, because they have no leases`;
   return `${count} of ${total ?? count + acquired} permits are available; held by ${await describeHolders(services, permits)}`;

@@ -154,4 +154,23 @@ describe('a wait of more than 30 s for permits', () => {
     await runtime.until(latch.countDown());
     await runtime.until(waiting);
   });
+
+  it('is reported with its count for a latch that Redisson has created', async () => {
+    const { locks, backend, runtime, logger } = await world.process();
+    const latch = locks.getCountDownLatch('start');
+    await runtime.until(latch.trySetCount(1));
+    const { synchronizers } = backend;
+    const inspect = synchronizers?.inspect?.bind(synchronizers);
+    if (synchronizers === undefined || inspect === undefined) throw new Error('the backend must be able to inspect');
+    // Redisson writes no note of the type.
+    synchronizers.inspect = async (key) => {
+      const state = await inspect(key);
+      return state && { ...state, type: 'counter', total: undefined };
+    };
+    const waiting = latch.await();
+    await runtime.advance(31_000);
+    expect(logger.warnings).toEqual(["A caller has waited for the latch 'start' for over 30 s; its count is 1"]);
+    await runtime.until(latch.countDown());
+    await runtime.until(waiting);
+  });
 });
