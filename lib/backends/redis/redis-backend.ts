@@ -89,6 +89,8 @@ export class RedisBackend implements QuorumMember {
   private readonly channels: ReleaseChannels;
   private readonly scripts: ScriptContext;
   private readonly acquisitions: Acquisitions;
+  /** The last error of the connection, with advice. */
+  private lastError: Error | undefined;
   /** For large results of single flights, if there have been any. */
   private largeResults: Pick<ScriptContext, 'connection' | 'single'> | undefined;
   private readonly releases: Record<HeldType, NodeBatches<ReleaseRequest, ReleaseReply>>;
@@ -133,9 +135,12 @@ export class RedisBackend implements QuorumMember {
     );
   }
 
+  /** During an outage, each caller that is refused reads it. */
   get connectionError(): Error | undefined {
-    const { connectionError, topology } = this.connection;
-    return connectionError && new Error(advised(connectionError, topology.usesTls), { cause: connectionError });
+    const { connectionError: cause, topology } = this.connection;
+    if (cause !== undefined && cause !== this.lastError?.cause)
+      this.lastError = new Error(advised(cause, topology.usesTls), { cause });
+    return cause && this.lastError;
   }
 
   get health(): NodeWatch {

@@ -69,7 +69,7 @@ async function transferFrom(
   const lost = (why: string) => new LockLostError(`The lock '${name}' cannot be adopted: ${why}`, name);
   /** The error for a failure after which the request is not repeated. */
   const finalError = (failure: BackendError): Error | undefined => {
-    if (failure.kind !== 'unavailable') return permanentError({ name, terms }, backend, failure);
+    if (failure.kind !== 'unavailable') return permanentError({ name }, backend, failure);
     if (admission.isClosing) return shutdownError(what, name);
     const isOver = runtime.monotonic() - calledAt >= outageTimeout;
     // An owner id that the backend has released must not be sent again.

@@ -113,8 +113,8 @@ interface Attempt<Waiter> {
  * | state         | meaning                                        | ends                                                  |
  * | ------------- | ---------------------------------------------- | ----------------------------------------------------- |
  * | `idle`        | nobody asks; the first waiter may              | at once: → `asking`, or the queue is discarded        |
- * | `asking`      | a request is under way                         | → `idle` if it served all its waiters, else `resting`; |
- * |               |                                                | after a failure, `backing off` or `settling`          |
+ * | `asking`      | a request is under way                         | → `idle` if it served all its waiters, or `resting`;  |
+ * |               |                                                | after a failure, → `backing off` or `settling`        |
  * | `resting`     | too few permits for the first waiter           | → `idle` after a message, when the earliest lease     |
  * |               |                                                | ends, when this waiter leaves, or when a caller       |
  * |               |                                                | arrives that can create the semaphore                 |

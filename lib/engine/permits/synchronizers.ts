@@ -3,7 +3,6 @@ import type { RequestId, SynchronizerBackend } from '../../backends/synchronizer
 import type { ActiveWork } from '../active-work.js';
 import { LockConfigurationError } from '../errors.js';
 import type { Services } from '../services.js';
-import type { Milliseconds } from '../terms/duration.js';
 import { toLockName } from '../terms/lock-name.js';
 import { mayWait } from '../wait/begin-wait.js';
 import { abortedError, type WaitTerms } from '../wait/caller.js';
@@ -23,9 +22,6 @@ import {
 /** The kinds of queues. */
 const KINDS = ['permits', 'leased-permits', 'latch'] as const;
 type Kind = (typeof KINDS)[number];
-
-/** The terms of a call that does not wait. */
-const ONCE = { waitTime: 0 as Milliseconds };
 
 /**
  * The semaphores and latches of one service: their waiting callers, the changes under way, and the permits that are
@@ -195,9 +191,8 @@ export class Synchronizers {
     try {
       return await reply;
     } catch (error) {
-      const { name, what } = object;
-      const words = { name, terms: ONCE, what, notServed: noUsableAnswer(what) };
-      throw permanentError(words, this.services.backend, error as BackendError);
+      const refused = { ...object, notServed: noUsableAnswer(object.what) };
+      throw permanentError(refused, this.services.backend, error as BackendError);
     }
   }
 

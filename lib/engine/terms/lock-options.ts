@@ -1,5 +1,6 @@
 import type { HeldType, LockType } from '../../backends/lock-backend.js';
 import { LockConfigurationError } from '../errors.js';
+import type { WaitTerms } from '../wait/caller.js';
 import {
   type Duration,
   FOREVER,
@@ -90,14 +91,11 @@ export interface Purpose {
 }
 
 /** {@link LockOptions} with every default filled in and every value checked. */
-export interface AcquisitionTerms extends Purpose {
+export interface AcquisitionTerms extends Purpose, WaitTerms {
   readonly type: HeldType;
-  readonly waitTime: Milliseconds;
-  readonly outageTimeout: Milliseconds;
   readonly leaseTime: Milliseconds;
   /** Whether the user set the leaseTime, so that the watchdog does not renew the lease. */
   readonly fixed: boolean;
-  readonly signal: AbortSignal | undefined;
   readonly onLost: 'throw' | 'warn';
   readonly release: ReleaseMode;
   /** `Infinity`: without a limit. */
@@ -106,10 +104,6 @@ export interface AcquisitionTerms extends Purpose {
   readonly reentry: boolean;
   /** Whether the caller can do without this lock. Its wait is then never part of a deadlock. */
   readonly tentative: boolean;
-  /** The caller waits for as long as others lead, so a long wait is no reason to warn. */
-  readonly standsBy?: true;
-  /** Whether the call has a waitTime of its own, even if it is `Infinity`. */
-  readonly choseWaitTime?: boolean;
 }
 
 /** The defaults that are the same for every service. */

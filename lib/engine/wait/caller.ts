@@ -12,10 +12,10 @@ export interface WaitTerms {
   /** How long an outage of the backend may last. */
   readonly outageTimeout: Milliseconds;
   readonly signal: AbortSignal | undefined;
-  /** The caller expects to wait for long, as a candidate for leadership does. */
-  readonly standsBy?: boolean | undefined;
-  /** Whether somebody chose the `waitTime`, and it is not the built-in default. */
-  readonly choseWaitTime?: boolean | undefined;
+  /** The caller waits for as long as others lead, so a long wait is no reason to warn. */
+  readonly standsBy?: true;
+  /** Whether the call has a waitTime of its own, even if it is `Infinity`. */
+  readonly choseWaitTime?: boolean;
 }
 
 /**

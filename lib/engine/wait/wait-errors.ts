@@ -67,12 +67,17 @@ export function ofClient(client: HolderClient | undefined, unrecorded: string | 
 }
 
 /** @param failure the last failure; `undefined` if there was no answer */
-export function unavailableError(
-  { name, terms, notServed = lockNotAcquired(name) }: Refused,
-  backend: LockBackend,
-  failure?: BackendError,
+export function unavailableError(waiter: Refused, backend: LockBackend, failure?: BackendError): LockUnavailableError {
+  return notServedError(
+    waiter,
+    failure === undefined ? noAnswer(backend, waiter.terms.waitTime) : withReason(backend, failure),
+  );
+}
+
+function notServedError(
+  { name, notServed = lockNotAcquired(name) }: Pick<Refused, 'name' | 'notServed'>,
+  cause: BackendError,
 ): LockUnavailableError {
-  const cause = failure === undefined ? noAnswer(backend, terms.waitTime) : withReason(backend, failure);
   return new LockUnavailableError(`${notServed}: ${cause.message}`, name, { cause });
 }
 
@@ -81,9 +86,8 @@ export function shutdownError(what: string, name: string): LockAbortedError {
 }
 
 /** The error for a failure that another attempt cannot change. */
-export function permanentError(waiter: Refused, backend: LockBackend, failure: BackendError): Error {
-  if (failure.kind !== 'key') return unavailableError(waiter, backend, failure);
+export function permanentError(waiter: Omit<Refused, 'terms'>, backend: LockBackend, cause: BackendError): Error {
+  if (cause.kind !== 'key') return notServedError(waiter, withReason(backend, cause));
   const { name, what = `the lock '${name}'` } = waiter;
-  const cause = withReason(backend, failure);
   return new LockKeyError(`${what.replace(/^the/, 'The')} cannot be used: ${cause.message}`, name, { cause });
 }
