@@ -1,27 +1,21 @@
-import { BackendError } from '../../lock-backend.js';
 import type { ConnectionContext } from '../links/connection-context.js';
 import type { Topology } from '../links/topology.js';
 import { silenceAdvice } from './connection-advice.js';
-import { EndedError, ExpiredError, errorCode, messageOf } from './redis-errors.js';
+import { EndedError, ExpiredError } from './redis-errors.js';
 import { ReplicaExit } from './replica-exit.js';
 import { ScriptCall, type ScriptRequest } from './script-call.js';
+import { SecondTry } from './second-try.js';
 import type { ServerClock } from './server-clock.js';
 import type { ServerClocks } from './server-clocks.js';
 import type { SilentConnections } from './silent-connections.js';
 
-/** How long a second try may take that begins when the time of the first one is over, in milliseconds. */
-const SECOND_TRY = 1_000;
-
 /**
  * Runs scripts. Scripts that acquire a lock are sent with a deadline in server time. After that deadline they have no
- * effect.
- *
- * Such a script is sent once more, on another connection, if its first one broke, has gone silent, or led to a replica:
- * the caller may be one that tries only once, and a connection that a firewall has dropped says nothing about the lock.
- * That is safe, because these scripts may be executed twice.
+ * effect, and they may be sent once more: see {@link SecondTry}.
  */
 export class ScriptRunner {
   private readonly replicas: ReplicaExit;
+  private readonly secondTry: SecondTry;
 
   constructor(
     private readonly topology: Topology,
@@ -30,6 +24,7 @@ export class ScriptRunner {
     private readonly silent: SilentConnections,
   ) {
     this.replicas = new ReplicaExit(topology, context);
+    this.secondTry = new SecondTry(topology, context, this.replicas);
   }
 
   /** Runs a script, once the clock of its server is known. */
@@ -60,11 +55,9 @@ export class ScriptRunner {
    * @returns whether the caller waits longer, until the deadline that {@link ScriptRequest.extend} got
    */
   overdue(call: ScriptCall, request: ScriptRequest): boolean {
-    const { topology, silent } = this;
-    if (!topology.replacesSilentConnections || !call.isSilent) return false;
-    if (!this.extend(call, request)) return false;
+    if (!this.secondTry.followsSilence(call, request)) return false;
     // The second try begins when the connection has been destroyed.
-    silent.check(() => call.latest);
+    this.silent.check(() => call.latest);
     return true;
   }
 
@@ -106,49 +99,21 @@ export class ScriptRunner {
     if (now - call.writtenAt < this.context.commandTimeout / 2) clock.forget();
     clock.sample(time, call.writtenAt, now, call.socket);
     // The client has sent it again after its connection broke.
-    if (call.resent && now >= (request.deadline as number)) this.extend(call, request);
+    if (call.resent && now >= (request.deadline as number)) this.secondTry.extend(call, request);
     if (call.expirations++ > 0 || now >= (request.deadline as number)) request.fail(new ExpiredError());
     else this.send(call, request, clock);
   }
 
-  private extend(call: ScriptCall, request: ScriptRequest): boolean {
-    if (call.isExtended || !this.mayRepeat(call, request)) return false;
-    call.isExtended = true;
-    request.extend(this.secondDeadline);
-    return true;
-  }
-
-  private mayRepeat(call: ScriptCall, request: ScriptRequest): boolean {
-    return request.repeatable && !call.isRepeated && !this.topology.ended;
-  }
-
-  private get secondDeadline(): number {
-    const { runtime, commandTimeout } = this.context;
-    return runtime.monotonic() + Math.min(SECOND_TRY, commandTimeout);
-  }
-
   private fail(call: ScriptCall, request: ScriptRequest, error: unknown): void {
-    const { topology } = this;
-    const isReplica = errorCode(messageOf(error)) === 'READONLY';
-    const isElsewhere = isReplica ? this.leaveReplica(call) : isLost(call, error);
-    if (isElsewhere && this.mayRepeat(call, request)) {
-      call.repeat(isReplica && !call.resent);
-      request.extend(this.secondDeadline);
-      return this.start(call, request);
-    }
+    if (this.secondTry.followsError(call, request, error)) return this.start(call, request);
     // When a command fails because of the client's own timeout, it may remain in the client's queue and be executed
     // after a reconnect.
     call.abandon();
+    const { topology } = this;
     if (!topology.ended) return request.fail(error);
     const ended = topology.endedError();
     request.fail(new EndedError(ended.message, { cause: ended.cause }));
   }
-}
-
-/** Whether the connection broke before an answer arrived. */
-function isLost(call: ScriptCall, error: unknown): boolean {
-  if (call.isAnswer(error) || error instanceof BackendError || error instanceof ExpiredError) return false;
-  return errorCode(messageOf(error)) === undefined;
 }
 
 /** The time that the script receives as its first argument. */
