@@ -1,6 +1,6 @@
 // What the command line uses of the Redis backend, to look at servers that may be in trouble: connections without
 // their checks, names of keys and channels, and the words of errors.
-export { checkDatabase } from './connection/check-database.js';
+export { checkDatabaseExists } from './connection/check-database-exists.js';
 export { sentinelMasters } from './connection/check-server.js';
 export { adviceFor, errorCode, messageOf } from './connection/redis-errors.js';
 export { tagOf } from './hash-slot.js';

@@ -3,7 +3,7 @@ import { BackendError } from '../../backends/lock-backend.js';
 import {
   adviceFor,
   type Connection,
-  checkDatabase,
+  checkDatabaseExists,
   type Link,
   messageOf,
   openTopology,
@@ -106,7 +106,7 @@ async function connectTo(place: RedisPlace): Promise<Opened> {
     await server.ask('ping').catch((error: unknown) => {
       if (!/^NOPERM/.test(messageOf(error))) throw noConnection(place, error);
     });
-    await checkDatabase(topology, (name, args) => server.ask(name, ...args));
+    await checkDatabaseExists(topology, (name, args) => server.ask(name, ...args));
     return opened;
   } catch (error) {
     await topology.close();
@@ -154,7 +154,7 @@ async function open(connection: Connection, place: RedisPlace): Promise<Opened> 
   } catch (error) {
     await topology.close();
     // The server may have refused the database.
-    await checkDatabase(topology, () => Promise.reject(error)).catch((denied: unknown) => {
+    await checkDatabaseExists(topology, () => Promise.reject(error)).catch((denied: unknown) => {
       if (denied instanceof BackendError) throw new CommandError('unavailable', denied.message, { cause: error });
     });
     throw noConnection(place, error);

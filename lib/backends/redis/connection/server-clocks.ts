@@ -3,7 +3,7 @@ import type { SentCommand } from '../links/link.js';
 import type { Topology } from '../links/topology.js';
 import { arrayOf, integerOf } from '../reply-shape.js';
 import { scripts } from '../scripts.js';
-import { checkDatabase } from './check-database.js';
+import { checkDatabaseExists } from './check-database-exists.js';
 import { checkServer } from './check-server.js';
 import { errorCode, messageOf } from './redis-errors.js';
 import { ServerClock } from './server-clock.js';
@@ -86,7 +86,7 @@ export class ServerClocks {
   }
 
   private async measure(keys: readonly string[]): Promise<ServerClock> {
-    await checkDatabase(this.topology, (name, args) => this.send(name, args).reply);
+    await checkDatabaseExists(this.topology, (name, args) => this.send(name, args).reply);
     let clock = await this.askTime(keys);
     // A slow answer makes the server's clock seem ahead, and would let requests be executed for too long.
     for (let n = 0; clock.uncertainty > ACCEPTABLE_UNCERTAINTY && n < MAX_REPETITIONS; n++) {

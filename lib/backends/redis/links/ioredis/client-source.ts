@@ -4,8 +4,9 @@ import { ConnectionError } from '../connection-error.js';
 import { requireIoredis } from '../load-client.js';
 import { checkHost, checkUrl } from '../url-settings.js';
 import { checkClient, checkCluster, checkRedisOptions } from './check-ioredis-options.js';
-import { type Client, isCluster, selectedDatabase } from './client.js';
+import { type Client, isCluster } from './client.js';
 import type { ClientDefaults } from './client-options.js';
+import { refuseOtherDatabase } from './selected-database.js';
 
 /** A client, and whether it is ours or borrowed from the user. */
 export interface ClientSource {
@@ -108,20 +109,6 @@ function refuseUnusable(client: Client): void {
     );
   }
   refuseOtherDatabase(client);
-}
-
-/**
- * The application's `select()` would move the locks into another database than that of the connections that the library
- * opens with the options of the client, and than that of other processes.
- */
-function refuseOtherDatabase(client: Client): void {
-  if (isCluster(client)) return;
-  const selected = selectedDatabase(client);
-  const database = Number(client.options.db ?? 0);
-  if (selected === database) return;
-  throw new ConnectionError(
-    `The ioredis client of the connection has selected database ${selected}, but its options name database ${database}. Locks use only the database of the options: write db: ${selected} there, or give locks a client of their own, such as client.duplicate()`,
-  );
 }
 
 function describeRedis({ options }: Redis): string {

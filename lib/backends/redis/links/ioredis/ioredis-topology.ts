@@ -1,15 +1,15 @@
 import type { Redis, RedisOptions } from 'ioredis';
-import { BackendError } from '../../../lock-backend.js';
 import type { ConnectionContext } from '../connection-context.js';
 import type { Link, SentCommand, SubscriberConnection } from '../link.js';
 import type { Topology, TopologyEvents } from '../topology.js';
-import { type Client, isCluster, selectedDatabase } from './client.js';
+import { type Client, isCluster } from './client.js';
 import { ClientLifecycle } from './client-lifecycle.js';
 import { clientDefaults, SUBSCRIBER_OPTIONS } from './client-options.js';
 import type { ClientSource } from './client-source.js';
 import { addressOf, ClusterNodes } from './cluster-nodes.js';
 import { FailoverWatch } from './failover-watch.js';
 import { IoredisSubscriber } from './ioredis-subscriber.js';
+import { refusalAfterSelect } from './selected-database.js';
 import { type CommandClass, commandsFor, type IoredisCommand, sendOn } from './sent-command.js';
 import { SocketTimeout } from './socket-timeout.js';
 
@@ -142,16 +142,11 @@ export class IoredisTopology implements Topology {
     await this.lifecycle.close();
   }
 
-  /**
-   * Sends a command, unless the application has called `select()` on a client that it has lent: the same key is another
-   * lock in another database, so two callers could hold it.
-   */
+  /** Sends a command, unless the application has called `select()` on a client that it has lent. */
   write(client: Client, command: IoredisCommand): SentCommand {
-    if (this.owned || isCluster(client)) return sendOn(client, command);
-    const selected = selectedDatabase(client);
-    if (selected === this.database) return sendOn(client, command);
-    const message = `${this.description}: the application has called select() on the client of the connection, which is in database ${selected} now, and locks are in database ${this.database}. Give RedisLockModule its own client, such as client.duplicate()`;
-    command.reject(new BackendError(message, 'denied', 'refused'));
+    const refusal = this.owned || isCluster(client) ? undefined : refusalAfterSelect(client, this);
+    if (refusal === undefined) return sendOn(client, command);
+    command.reject(refusal);
     return command;
   }
 }

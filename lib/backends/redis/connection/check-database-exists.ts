@@ -10,7 +10,7 @@ import { errorCode, messageOf, withoutSecrets } from './redis-errors.js';
  *
  * @throws BackendError when it cannot be used
  */
-export async function checkDatabase(
+export async function checkDatabaseExists(
   topology: Pick<Topology, 'owned' | 'isCluster' | 'database' | 'description'>,
   send: (name: string, args: readonly string[]) => Promise<unknown>,
 ): Promise<void> {
