@@ -6,7 +6,7 @@ import type {
   LockClient,
   LockService,
 } from '../core.js';
-import { sizeText, synchronizerText } from '../engine/terms/in-words.js';
+import { sizeText, synchronizerText } from '../engine/terms/state-text.js';
 import type {
   BoardClient,
   BoardLock,

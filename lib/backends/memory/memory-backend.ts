@@ -22,8 +22,8 @@ import type { MemberAcquireRequest, MemberReleaseRequest } from '../quorum/quoru
 import type { Runtime } from '../runtime.js';
 import type { Subscription, Wake } from '../subscription.js';
 import type { SynchronizerBackend } from '../synchronizer-backend.js';
-import { findBusy, grant } from './admission.js';
 import { channelOf } from './channels.js';
+import { findBusy, grant } from './grant-or-busy.js';
 import { MemoryDirectory } from './memory-directory.js';
 import { MemoryFlights } from './memory-flights.js';
 import { type MemoryStore, processStore } from './memory-store.js';

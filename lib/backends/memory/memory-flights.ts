@@ -8,7 +8,7 @@ import type {
   ResultState,
 } from '../flight-backend.js';
 import type { AcquireRequest } from '../lock-requests.js';
-import { findBusy, grant } from './admission.js';
+import { findBusy, grant } from './grant-or-busy.js';
 import type { MemoryStore } from './memory-store.js';
 import type { ReleaseMessages } from './release-messages.js';
 

@@ -1,4 +1,4 @@
-import { sizeText } from '../../engine/terms/in-words.js';
+import { sizeText } from '../../engine/terms/state-text.js';
 import type { ListedResult, ResultInspection } from '../../service/lock-inspection.js';
 import { durationText } from './duration-text.js';
 import { table } from './table.js';

@@ -1,5 +1,5 @@
 import { describeClient } from '../../engine/clients/describe-holder.js';
-import { synchronizerText } from '../../engine/terms/in-words.js';
+import { synchronizerText } from '../../engine/terms/state-text.js';
 import type { InspectedPermit, ListedSynchronizer, SynchronizerInspection } from '../../service/lock-inspection.js';
 import { leaseText } from './duration-text.js';
 import { printable } from './printable.js';

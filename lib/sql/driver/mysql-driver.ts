@@ -1,6 +1,6 @@
 import type { Connection, ConnectionOptions, Pool, PoolConnection } from 'mysql2';
+import { type Closable, closeSoon } from './close-soon.js';
 import { fromPool } from './from-pool.js';
-import { type Closable, closeSoon } from './goodbye.js';
 import { loadDriver } from './load-driver.js';
 import type { Driver, DriverConnection, SqlResult } from './sql-connection.js';
 

@@ -1,7 +1,7 @@
 import { randomBytes } from 'node:crypto';
 import type { Client, ClientConfig, Pool, PoolClient, QueryResult } from 'pg';
+import { type Closable, closeSoon } from './close-soon.js';
 import { fromPool } from './from-pool.js';
-import { type Closable, closeSoon, once } from './goodbye.js';
 import { loadDriver } from './load-driver.js';
 import type { Driver, DriverConnection, SqlResult } from './sql-connection.js';
 
@@ -122,6 +122,16 @@ class StatementNames {
     this.byText.set(text, name);
     return name;
   }
+}
+
+/** Returns a function that runs `work` on its first call only. */
+function once(work: () => void): () => void {
+  let isDone = false;
+  return () => {
+    if (isDone) return;
+    isDone = true;
+    work();
+  };
 }
 
 /** Several statements in one text have several results. Uses the last one. */

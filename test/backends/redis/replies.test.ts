@@ -1,5 +1,5 @@
 import { keysOf } from '../../../lib/backends/redis/calls/item-answer.js';
-import { LOCK_SCRIPTS, type LockScript } from '../../../lib/backends/redis/commands/lock-type-table.js';
+import { LOCK_SCRIPTS, type LockScript } from '../../../lib/backends/redis/commands/lock-scripts.js';
 import { scripts } from '../../../lib/backends/redis/scripts.js';
 import { until } from '../../support/until.js';
 import { failure, RedisWorld } from './redis-world.js';

@@ -10,7 +10,7 @@ import { readLease } from '../lock-keys.js';
 import { arrayOf, integerOf } from '../reply-shape.js';
 import { scripts } from '../scripts.js';
 import { busyReply, copyOf } from './acquire-reply.js';
-import { TOKEN_COUNTER, WAITING_WRITERS } from './lock-type-table.js';
+import { TOKEN_COUNTER, WAITING_WRITERS } from './lock-scripts.js';
 import { clockOf } from './token-source.js';
 
 /**

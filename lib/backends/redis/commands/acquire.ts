@@ -8,7 +8,7 @@ import type { HighestToken } from '../highest-token.js';
 import { integerOf } from '../reply-shape.js';
 import { scripts } from '../scripts.js';
 import { busyReply, isHeldAs } from './acquire-reply.js';
-import { type AcquireScript, LOCK_SCRIPTS } from './lock-type-table.js';
+import { type AcquireScript, LOCK_SCRIPTS } from './lock-scripts.js';
 import { clockOf } from './token-source.js';
 
 /** Acquisitions of one lock type, sent together. */

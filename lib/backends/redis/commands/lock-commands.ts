@@ -17,7 +17,7 @@ import { lastTicket } from '../lock-keys.js';
 import { arrayOf, integerOf } from '../reply-shape.js';
 import { scripts } from '../scripts.js';
 import { copyOf, remainingTime } from './acquire-reply.js';
-import { FAIR_KEYS, LOCK_SCRIPTS, TOKEN_COUNTER } from './lock-type-table.js';
+import { FAIR_KEYS, LOCK_SCRIPTS, TOKEN_COUNTER } from './lock-scripts.js';
 import { tokenSource } from './token-source.js';
 
 /** Replaces an owner by another one in one step; undefined when it did not hold the lock. */

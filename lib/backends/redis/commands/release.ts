@@ -6,7 +6,7 @@ import type { RedisConnection } from '../connection/redis-connection.js';
 import type { ScriptCall } from '../connection/script-call.js';
 import { integerOf } from '../reply-shape.js';
 import { scripts } from '../scripts.js';
-import { LOCK_SCRIPTS, type LockScript } from './lock-type-table.js';
+import { LOCK_SCRIPTS, type LockScript } from './lock-scripts.js';
 
 /**
  * The replies that are not a number of listeners. See scripts/includes/release-replies.lua.

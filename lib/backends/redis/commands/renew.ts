@@ -5,7 +5,7 @@ import type { RedisConnection } from '../connection/redis-connection.js';
 import type { ScriptCall } from '../connection/script-call.js';
 import { arrayOf, integerOf } from '../reply-shape.js';
 import { scripts } from '../scripts.js';
-import { LOCK_SCRIPTS, type LockScript } from './lock-type-table.js';
+import { LOCK_SCRIPTS, type LockScript } from './lock-scripts.js';
 
 /** The reply for a renewed lock. Otherwise it is NOT_HELD (0). */
 const RENEWED = 1;

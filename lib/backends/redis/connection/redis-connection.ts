@@ -5,21 +5,21 @@ import type { ConnectionContext } from '../links/connection-context.js';
 import type { Topology } from '../links/topology.js';
 import { serverName } from './check-server.js';
 import { IdlePings } from './idle-pings.js';
-import { NodeOutages } from './node-outages.js';
+import { RedisNodeWatch } from './redis-node-watch.js';
 import { ScriptRunner } from './script-runner.js';
 import { ServerClocks } from './server-clocks.js';
 import { SilentConnections } from './silent-connections.js';
 
 interface ConnectionExtras {
   /** The state of the connection that this one duplicates. */
-  readonly health?: NodeOutages;
+  readonly health?: RedisNodeWatch;
   /** Called once with the reply to INFO, when a server has answered for the first time. */
   readonly onFirstAnswer?: (info: string) => void;
 }
 
 /** The connection on which scripts run. All calls to the servers of one {@link Topology} share it. */
 export class RedisConnection {
-  readonly health: NodeOutages;
+  readonly health: RedisNodeWatch;
   readonly scripts: ScriptRunner;
   private readonly clocks: ServerClocks;
   private readonly pings: IdlePings;
@@ -41,7 +41,7 @@ export class RedisConnection {
     { health, onFirstAnswer = () => {} }: ConnectionExtras,
   ) {
     const silent = new SilentConnections(topology.replacesSilentConnections, context);
-    this.health = health ?? new NodeOutages(topology, context, silent);
+    this.health = health ?? new RedisNodeWatch(topology, context, silent);
     const clocks = new ServerClocks(topology, onFirstAnswer);
     this.clocks = clocks;
     this.scripts = new ScriptRunner(topology, context, clocks, silent);

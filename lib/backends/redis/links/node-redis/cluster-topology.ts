@@ -5,8 +5,8 @@ import type { ConnectionContext } from '../connection-context.js';
 import type { Link, SentCommand, SubscriberConnection } from '../link.js';
 import type { Topology, TopologyEvents } from '../topology.js';
 import type { ClientFactory, Endpoint } from './node-redis-client.js';
+import { NodeRedisLink } from './node-redis-link.js';
 import { NodeRedisSubscriber } from './node-redis-subscriber.js';
-import { NodeRedisLink } from './reconnecting-link.js';
 import { NodeRedisCommand, refusalOf } from './sent-command.js';
 
 const SLOTS = 16_384;

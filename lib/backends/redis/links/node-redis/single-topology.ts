@@ -2,8 +2,8 @@ import type { ConnectionContext } from '../connection-context.js';
 import type { Link, SentCommand, SubscriberConnection } from '../link.js';
 import type { Topology, TopologyEvents } from '../topology.js';
 import { type ClientFactory, type Endpoint, endpointText, isSame } from './node-redis-client.js';
+import { NodeRedisLink } from './node-redis-link.js';
 import { NodeRedisSubscriber } from './node-redis-subscriber.js';
-import { NodeRedisLink } from './reconnecting-link.js';
 
 /** How long after a move a Sentinel that names the old master is ignored, in milliseconds. */
 const STALE_ADVICE = 10_000;

@@ -8,7 +8,7 @@ import { callError, noteFailure } from './redis-errors.js';
 import type { SilentConnections } from './silent-connections.js';
 
 /** The outages of each server of a connection: of the only one, or of each master of a cluster. */
-export class NodeOutages implements NodeWatch {
+export class RedisNodeWatch implements NodeWatch {
   /** By their names: see {@link Topology.nodeOfSlot}. */
   private readonly healths = new Map<string, NodeHealth>();
   /** The nodes that have not answered a PING yet, which may still be waiting for a connection. */

@@ -12,13 +12,3 @@ export function closeSoon(socket: Closable): void {
   socket.unref();
   setTimeout(() => socket.destroy(), PATIENCE).unref();
 }
-
-/** Returns a function that runs `work` on its first call only. */
-export function once(work: () => void): () => void {
-  let isDone = false;
-  return () => {
-    if (isDone) return;
-    isDone = true;
-    work();
-  };
-}
