@@ -8,7 +8,7 @@ import {
   type Removal,
 } from '../../backends/lock-backend.js';
 import { type Linked, LinkedQueue } from '../collections/linked-queue.js';
-import { type LeaseClock, type Moment, validity } from '../hold/lease-clock.js';
+import type { LeaseClock, Moment } from '../hold/lease-clock.js';
 import type { UnusedOwner } from './unused-owner.js';
 
 /** The part of the terms that the request needs. */
@@ -289,7 +289,7 @@ export function lateAnswer(
   now?: Moment,
   outcome: BackendError['outcome'] = 'unknown',
 ): BackendError | undefined {
-  if (clock.age(sent, now) < validity(leaseTime)) return undefined;
+  if (clock.left(sent, leaseTime, now) > 0) return undefined;
   const message = `the answer came after the lease of ${leaseTime} ms had ended`;
   return new BackendError(message, 'unavailable', outcome);
 }

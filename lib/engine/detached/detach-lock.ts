@@ -10,7 +10,6 @@ import { ticketOwner } from '../../backends/owner-ids.js';
 import { unusedOwner } from '../ask/unused-owner.js';
 import { LockConfigurationError, LockLostError } from '../errors.js';
 import type { HeldLock } from '../hold/held-lock.js';
-import { validity } from '../hold/lease-clock.js';
 import type { DetachOptions } from '../lease/lease.js';
 import type { Services } from '../services.js';
 import { assertDetachable } from '../terms/assert-supported.js';
@@ -85,7 +84,7 @@ export async function detachLock(
   const settled = held.keeper.depart?.(held); // transferable locks have such a keeper
   const transfer = new Transfer<Acquired>(services, key, type, owner, leaseTime);
   /** Milliseconds for which the present owner certainly holds the lock. */
-  const timeLeft = () => validity(held.validFor) - clock.age(held.confirmed);
+  const timeLeft = () => clock.left(held.confirmed, held.validFor);
   try {
     const { state } = await transfer.untilAnswered(
       () => backend.transfer({ key, type, from, to: owner, leaseTime, reserve: 0 }),

@@ -29,6 +29,15 @@ export class LeaseClock {
     return Math.max(monotonic - since.monotonic, wall - since.wall);
   }
 
+  /**
+   * Milliseconds for which a lease is certainly held. From 0 on down, it may have ended.
+   *
+   * @param since just before the command was sent that began the lease
+   */
+  left(since: Moment, leaseTime: number, now?: Moment): number {
+    return validity(leaseTime) - this.age(since, now);
+  }
+
   diverged(since: Moment): boolean {
     return Math.abs(this.wallGain(since)) > DIVERGENCE;
   }

@@ -3,7 +3,6 @@ import type { Departing } from '../ask/unsettled-releases.js';
 import { unreleasedOwner } from '../ask/unused-owner.js';
 import type { Services } from '../services.js';
 import type { HeldLock, ReleaseListener, ReleaseOutcome } from './held-lock.js';
-import { validity } from './lease-clock.js';
 
 /**
  * The release of a held lock in the backend. Until it is sent, it can be recalled, and the lock is held as before. If
@@ -95,8 +94,8 @@ export class RecallableRelease implements ReleaseRequest, Departing {
   }
 
   private outcomeOf(reply: ReleaseReply | undefined): ReleaseOutcome {
-    const { held, answered } = this;
-    const { backgroundReleases, clock, unsettledReleases } = this.services;
+    const { held, answered, services } = this;
+    const { backgroundReleases, unsettledReleases } = services;
     unsettledReleases.end(this);
     if (reply === undefined) {
       backgroundReleases.release(unreleasedOwner(held));
@@ -105,8 +104,21 @@ export class RecallableRelease implements ReleaseRequest, Departing {
     }
     backgroundReleases.followUp(held);
     answered(reply);
-    // If the client resent a release after its answer was lost, the second copy finds nothing.
-    const executedTwice = reply.resent && clock.age(held.confirmed) < validity(held.validFor);
-    return reply.released || executedTwice ? 'released' : 'gone';
+    return answeredOutcome(services, held, reply.released, reply.resent);
   }
+}
+
+/**
+ * The outcome of an answered release. If the client resent it after its answer was lost, the second copy finds nothing.
+ *
+ * @param found whether the answer says that the owner held the lock
+ */
+export function answeredOutcome(
+  { clock }: Pick<Services, 'clock'>,
+  { confirmed, validFor }: HeldLock,
+  found: boolean,
+  resent: boolean,
+): ReleaseOutcome {
+  const executedTwice = resent && clock.left(confirmed, validFor) > 0;
+  return found || executedTwice ? 'released' : 'gone';
 }

@@ -520,7 +520,7 @@ export class Watchdog<Thing extends Renewable<Thing>> {
 
   /** Milliseconds for which a thing is certainly held. */
   private left({ validFor, confirmed }: Thing, now?: Moment): number {
-    return validity(validFor) - this.clock.age(confirmed, now);
+    return this.clock.left(confirmed, validFor, now);
   }
 
   /** Milliseconds until a resting thing is due. */

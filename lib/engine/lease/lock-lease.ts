@@ -5,7 +5,7 @@ import { LockError, LockLostError, LockNotOwnedError, LockUnavailableError } fro
 import { confirmLeases } from '../hold/confirm-lease.js';
 import type { GivenBack, HeldLock, LeaseTerms, LockShare, ReleaseListener, ReleaseOutcome } from '../hold/held-lock.js';
 import { isKept, leaveToLapse } from '../hold/hold-at-least.js';
-import { type Moment, validity } from '../hold/lease-clock.js';
+import type { Moment } from '../hold/lease-clock.js';
 import { lostOnReleaseError } from '../hold/loss-reasons.js';
 import { LockScope, lockScopes, type ScopedLease, scopeAround } from '../scope/lock-scope.js';
 import { type EnteredGate, ShareGates } from '../scope/share-gate.js';
@@ -375,7 +375,7 @@ export class LockLease implements ScopedLease, LockShare, ReleaseListener {
   private left(now?: Moment): number {
     const { clock } = this.services;
     let least = Number.POSITIVE_INFINITY;
-    for (const lock of this.locks) least = Math.min(least, validity(lock.validFor) - clock.age(lock.confirmed, now));
+    for (const { confirmed, validFor } of this.locks) least = Math.min(least, clock.left(confirmed, validFor, now));
     return least;
   }
 }
