@@ -8,6 +8,7 @@ import type {
   ResultState,
 } from '../flight-backend.js';
 import type { AcquireRequest } from '../lock-requests.js';
+import { mayShareResult } from '../may-share-result.js';
 import { findBusy, grant } from './grant-or-busy.js';
 import type { MemoryStore } from './memory-store.js';
 import type { ReleaseMessages } from './release-messages.js';
@@ -40,13 +41,12 @@ export class MemoryFlights implements FlightBackend {
     const { results, wanted } = this.store.flights;
     const reading = this.reading();
     const entry = results.get(key, now);
-    if (entry !== undefined && entry.result.run !== owner && Buffer.byteLength(entry.result.value) <= maxSize) {
-      const { result } = entry;
-      const { before, ended, kept, run } = result;
-      const isAwaited = begin !== undefined && begin < before;
-      const age = Math.max(reading - ended, Math.floor((now - entry.endTime) * 1_000));
-      const isKept = keepFor > 0 && age <= Math.min(kept - ended, keepFor * 1_000);
-      if (isAwaited || isKept) return { acquired: false, remaining: 0, holder: run, reading, result, age };
+    if (entry !== undefined && entry.result.run !== owner) {
+      const { result, endTime } = entry;
+      const { value, ended, run } = result;
+      const age = Math.max(reading - ended, Math.floor((now - endTime) * 1_000));
+      if (mayShareResult(result, Buffer.byteLength(value), age, begin, { keepFor, maxSize }))
+        return { acquired: false, remaining: 0, holder: run, reading, result, age };
     }
     const request: AcquireRequest = { key, type: 'flight', owner, leaseTime, reserve: 0, waiterTimeout: 0 };
     const busy = findBusy(this.store, request, now);

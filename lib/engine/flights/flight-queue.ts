@@ -1,23 +1,16 @@
-import type {
-  BackendError,
-  FlightBackend,
-  FlightBusy,
-  FlightRelease,
-  FlightReply,
-  HeldType,
-} from '../../backends/lock-backend.js';
+import type { FlightBackend, FlightBusy, FlightReply, HeldType } from '../../backends/lock-backend.js';
+import { mayShareResult } from '../../backends/may-share-result.js';
 import { type Asker, Attempt, type Failed, type Granted, type Outcome } from '../ask/attempt.js';
-import { unreleasedOwner } from '../ask/unused-owner.js';
 import type { LinkedQueue } from '../collections/linked-queue.js';
 import { type GivenBack, HeldLock, type LockKeeper, type ReleaseOutcome } from '../hold/held-lock.js';
-import { type Moment, validity } from '../hold/lease-clock.js';
-import { RecallableRelease } from '../hold/recallable-release.js';
+import { type Moment } from '../hold/lease-clock.js';
 import { Tenure } from '../hold/tenure.js';
 import type { Services } from '../services.js';
 import { TurnToAsk } from '../wait/turn-to-ask.js';
 import { Waiter } from '../wait/waiter.js';
 import { WaitingLine } from '../wait/waiting-line.js';
 import type { FlightTerms } from './flight-terms.js';
+import { type Run, storeResult } from './store-result.js';
 
 /** The result of another caller's run, as text. */
 export interface SharedResult {
@@ -49,14 +42,6 @@ export class FlightWaiter extends Waiter<HeldLock | SharedResult> {
 }
 
 const NOBODY: readonly FlightWaiter[] = [];
-
-/** A run of this process. */
-interface Run {
-  readonly held: HeldLock;
-  readonly terms: FlightTerms;
-  /** How its body ended; undefined if it has not ended yet. */
-  outcome: { readonly value: string } | { readonly error: unknown } | undefined;
-}
 
 /**
  * One single flight in one process: its waiting callers, and the run of this process, if there is one.
@@ -235,16 +220,13 @@ export class FlightQueue implements LockKeeper, Asker<FlightWaiter, FlightReply>
   private share(waiter: FlightWaiter, reply: FlightBusy, present: readonly FlightWaiter[]): void {
     const { result, age = -1 } = reply;
     if (result === undefined) return;
-    const { value, run, ended, before, kept } = result;
+    const { value, run } = result;
     const size = Buffer.byteLength(value);
     this.turn.acquired();
     if (!waiter.settled) this.serve(waiter, { value, run });
     for (const caller of present) {
-      if (caller.settled || size > caller.terms.maxSize) continue;
-      const { keepFor } = caller.terms;
-      const isKept = keepFor > 0 && age >= 0 && age <= Math.min(kept - ended, keepFor * 1_000);
-      const isAwaited = caller.begin !== undefined && caller.begin < before;
-      if (isAwaited || isKept) this.serve(caller, { value, run });
+      if (!caller.settled && mayShareResult(result, size, age, caller.begin, caller.terms))
+        this.serve(caller, { value, run });
     }
   }
 
@@ -299,72 +281,13 @@ export class FlightQueue implements LockKeeper, Asker<FlightWaiter, FlightReply>
     const run = this.run as Run; // it is set until the queue has forgotten the lock
     this.services.watchdog.drop(held);
     tenure.beginDeparture();
-    return this.releaseWithResult(run).then((outcome) => {
+    return storeResult(this.services, this.flights, run).then((outcome) => {
       tenure.endDeparture();
       tenure.drop(held); // not earlier: until the answer, callers are refused because of this run
       this.run = undefined;
       this.shareOwn(run, outcome);
       this.resume();
       return outcome;
-    });
-  }
-
-  private releaseWithoutResult(held: HeldLock): Promise<ReleaseOutcome> {
-    return new RecallableRelease(this.services, held, () => {}).send(undefined) as Promise<ReleaseOutcome>;
-  }
-
-  /** Releases the lock, with the result if there is one. */
-  private releaseWithResult({ held, terms, outcome }: Run): Promise<ReleaseOutcome> {
-    const { services } = this;
-    const { clock, events, backgroundReleases, commandTimeout, runtime } = services;
-    // After the deadline, the lock counts as lost by this process's clock, and nothing is stored.
-    const isHeld = clock.age(held.confirmed) < validity(held.validFor);
-    if (outcome === undefined || !('value' in outcome) || !isHeld) return this.releaseWithoutResult(held);
-    const { value } = outcome;
-    const size = Buffer.byteLength(value);
-    if (size > terms.maxSize) {
-      const advice = 'callers of other processes run the body themselves. Return less, or raise maxSize';
-      events.logger.warn(
-        `The result of the single flight '${this.name}' has ${size} bytes, more than maxSize (${terms.maxSize}), and is not stored: ${advice}`,
-      );
-      return this.releaseWithoutResult(held);
-    }
-    const { key, owner, token } = held;
-    const runnerWaitsUntil = runtime.monotonic() + commandTimeout;
-    const flight: FlightRelease = { key, owner, token, keepFor: terms.keepFor, value, runnerWaitsUntil };
-    return this.flights.release(flight).then(
-      ({ released, refusal, resent }) => {
-        backgroundReleases.followUp(held);
-        if (refusal !== undefined)
-          events.logger.warn(`The result of the single flight '${this.name}' could not be stored: ${refusal}`);
-        // If the client resent the release after its answer was lost, the second copy finds nothing.
-        const executedTwice = resent && clock.age(held.confirmed) < validity(held.validFor);
-        return released !== 'gone' || executedTwice ? 'released' : 'gone';
-      },
-      async (error: BackendError): Promise<ReleaseOutcome> => {
-        const wasSent = error.outcome !== 'refused';
-        const until = wasSent ? runnerWaitsUntil : runtime.monotonic();
-        backgroundReleases.release({ ...unreleasedOwner(held), flight: { ...flight, runnerWaitsUntil: until } });
-        if (wasSent) await this.settledOr(until, owner);
-        return 'unreachable';
-      },
-    );
-  }
-
-  /**
-   * Settles when the background release of this owner is settled, or at this moment of the monotonic clock. Until then,
-   * a copy of the release that is executed counts as in time, so the runner must not have its result yet.
-   */
-  private settledOr(moment: number, owner: string): Promise<void> {
-    const { runtime, unsettledReleases } = this.services;
-    return new Promise((resolve) => {
-      const timer = runtime.timer(moment - runtime.monotonic(), resolve, 'keep-alive');
-      const check = () => {
-        if (unsettledReleases.onAnswer(owner, check)) return;
-        timer.cancel();
-        resolve();
-      };
-      check();
     });
   }
 

@@ -55,6 +55,7 @@ if not (ended and before and kept) then
 end
 
 local isLateCopy = run == owner
+-- Whether the caller may get the result: the same rule as mayShareResult() in lib/backends/may-share-result.ts.
 if run and not isLateCopy then
   local isAwaited = begin and begin < before
   -- After the server's time was set back, readings stand still until it has caught up. If the time was set back after
