@@ -56,9 +56,14 @@ export function noAnswer(
 export function withReason({ connectionError }: BackendDescription, failure: BackendError): BackendError {
   if (connectionError === undefined || failure.cause !== undefined || failure.kind !== 'unavailable') return failure;
   const { message, kind, outcome, validUntil, spent } = failure;
-  return new BackendError(`${message} (${connectionError.message})`, kind, outcome, {
+  return new BackendError(because(message, connectionError.message), kind, outcome, {
     cause: connectionError,
     validUntil,
     spent,
   });
+}
+
+/** A message with what explains it, if that is known: `redis 127.0.0.1:6379/0: no answer yet (connect ECONNREFUSED)`. */
+export function because(message: string, reason: string | undefined): string {
+  return reason === undefined ? message : `${message} (${reason})`;
 }

@@ -1,7 +1,7 @@
-import { BackendError, type OwnerRef, type ReleaseReply } from '../lock-backend.js';
+import type { OwnerRef, ReleaseReply } from '../lock-backend.js';
 import { deadlineTimer, type Runtime } from '../runtime.js';
 import type { RedisConnection } from './connection/redis-connection.js';
-import { messageOf, withoutSecrets } from './connection/redis-errors.js';
+import { messageOf, ServerError, withoutSecrets } from './connection/redis-errors.js';
 import type { ScriptCall } from './connection/script-call.js';
 
 /** A run of a script. Its socket is that of the connection it was executed on. */
@@ -49,7 +49,7 @@ export class ReplicaCheck {
     const isReleased = releases.every((release) => release.status === 'fulfilled' && !release.value.resent);
     const outcome = isReleased ? 'refused' : 'unknown';
     const names = owners.map(({ key }) => key).join(', ');
-    throw new BackendError(`${connection.description}: gave up ${names} because ${problem}`, 'unavailable', outcome, {
+    throw new ServerError(connection.description, `gave up ${names} because ${problem}`, 'unavailable', outcome, {
       cause,
       spent: true,
     });

@@ -1,4 +1,5 @@
-import { BackendError } from '../lock-backend.js';
+import type { BackendError } from '../lock-backend.js';
+import { ServerError } from './connection/redis-errors.js';
 
 const INTEGER = /^-?\d+$/;
 
@@ -22,16 +23,13 @@ export function arrayOf(reply: unknown, server: string): readonly unknown[] {
 /** The error for a reply that no script of this library returns. */
 export function unexpected(reply: unknown, server: string): BackendError {
   if (reply === 'QUEUED') {
-    return new BackendError(
-      `${server}: the client is in a transaction (MULTI), which queues the commands of locks. Give RedisLockModule its own client, such as client.duplicate()`,
+    return new ServerError(
+      server,
+      'the client is in a transaction (MULTI), which queues the commands of locks. Give RedisLockModule its own client, such as client.duplicate()',
       'denied',
       'unknown',
     );
   }
   const shown = String(typeof reply === 'string' ? `'${reply.slice(0, 60)}'` : typeof reply);
-  return new BackendError(
-    `${server}: unexpected reply to a command of this library: ${shown}`,
-    'unavailable',
-    'unknown',
-  );
+  return new ServerError(server, `unexpected reply to a command of this library: ${shown}`, 'unavailable', 'unknown');
 }

@@ -1,3 +1,6 @@
+import { mkdtemp, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
 import { Redis } from 'ioredis';
 import { BackendError } from '../../../lib/backends/lock-backend.js';
 import { LockUnavailableError } from '../../../lib/engine/errors.js';
@@ -215,6 +218,26 @@ describe('LockUnavailableError says why', () => {
     await locks.close();
     await full.stop();
   });
+
+  itOfIoredis(
+    'and the log names the server once, even if its address looks like the beginning of a reason',
+    async () => {
+      const folder = await mkdtemp(join(tmpdir(), 'locks: '));
+      const path = join(folder, 'redis.sock');
+      const full = await startRedis({ args: ['--unixsocket', path] });
+      const lines: string[] = [];
+      const logger = { warn: (line: string) => void lines.push(line), error: (line: string) => void lines.push(line) };
+      const locks = service({ connection: { path }, outageTimeout: 500, logger });
+      await (await locks.acquire('a')).release();
+      await full.client().config('SET', 'maxmemory', '1');
+      await errorOf(locks.acquire('a'));
+      expect(lines).toEqual([expect.stringMatching(/does not answer \(.*OOM .*\)\. A caller waits for the lock 'a'/)]);
+      expect(lines[0].split('redis.sock')).toHaveLength(2);
+      await locks.close();
+      await full.stop();
+      await rm(folder, { recursive: true });
+    },
+  );
 
   it('but without an earlier reason, once it is connected again', async () => {
     const server = await startRedis();

@@ -1,5 +1,6 @@
-import { BackendError } from '../../lock-backend.js';
+import { type BackendError, because } from '../../lock-backend.js';
 import type { RedisConnection } from '../connection/redis-connection.js';
+import { ServerError } from '../connection/redis-errors.js';
 
 export function timeoutError(
   { description }: RedisConnection,
@@ -8,10 +9,10 @@ export function timeoutError(
   reason?: string,
   validUntil?: number,
 ): BackendError {
-  const message = `${description}: no answer within ${commandTimeout} ms${reason === undefined ? '' : ` (${reason})`}`;
-  return new BackendError(message, 'unavailable', outcome, { validUntil });
+  const message = because(`no answer within ${commandTimeout} ms`, reason);
+  return new ServerError(description, message, 'unavailable', outcome, { validUntil });
 }
 
 export function closedError({ description }: RedisConnection): BackendError {
-  return new BackendError(`${description}: the lock backend was closed`, 'unavailable', 'unknown');
+  return new ServerError(description, 'the lock backend was closed', 'unavailable', 'unknown');
 }

@@ -1,4 +1,4 @@
-import { BackendError, type NodeHealth } from '../../lock-backend.js';
+import { BackendError, because, type NodeHealth } from '../../lock-backend.js';
 import type { Topology } from '../links/topology.js';
 import { connectionAdvice } from './connection-advice.js';
 
@@ -16,6 +16,20 @@ export class ExpiredError extends Error {
 /** The client has ended, and will never answer again. */
 export class EndedError extends Error {
   override readonly name = 'EndedError';
+}
+
+/** A call to one server failed. The message begins with the server's name. */
+export class ServerError extends BackendError {
+  /** @param reason the message without the server's name */
+  constructor(
+    server: string,
+    readonly reason: string,
+    kind: BackendError['kind'],
+    outcome: BackendError['outcome'],
+    options?: ConstructorParameters<typeof BackendError>[3],
+  ) {
+    super(`${server}: ${reason}`, kind, outcome, options);
+  }
 }
 
 /** How far a command got. */
@@ -76,7 +90,7 @@ export function callError(error: unknown, delivery: Delivery, server: string, ke
   if (error instanceof BackendError) return error;
   const message = messageOf(error);
   if (error instanceof EndedError)
-    return new BackendError(`${server}: ${message}`, 'closed', delivery.written ? 'unknown' : 'refused', {
+    return new ServerError(server, message, 'closed', delivery.written ? 'unknown' : 'refused', {
       cause: error.cause,
       validUntil: delivery.validUntil,
     });
@@ -90,7 +104,7 @@ export function callError(error: unknown, delivery: Delivery, server: string, ke
   // A password that was right before was changed, and will be right again: callers wait, as in any outage.
   const isRotated = delivery.wasServed && (code === 'WRONGPASS' || code === 'NOAUTH');
   const advice = isRotated ? PASSWORD_CHANGED : remedy(code, delivery, error);
-  return new BackendError(`${server}: ${message}${advice}`, isRotated ? 'unavailable' : kindOf(code), outcome, {
+  return new ServerError(server, because(message, advice), isRotated ? 'unavailable' : kindOf(code), outcome, {
     cause: withoutSecrets(error),
     validUntil: delivery.validUntil,
   });
@@ -102,12 +116,13 @@ export function callError(error: unknown, delivery: Delivery, server: string, ke
  * @param failure the error for the caller
  * @param refused whether the node has answered with an error
  */
-export function noteFailure(node: NodeHealth, { kind, message }: BackendError, refused: boolean): void {
+export function noteFailure(node: NodeHealth, failure: BackendError, refused: boolean): void {
+  const { kind, message } = failure;
   if (kind === 'closed') return;
   // A server that does not know the user refuses every command, although nothing is wrong with the call.
   const isUnusable = kind === 'unavailable' || /\b(WRONGPASS|NOAUTH)\b/.test(message);
-  // The logs name the server themselves, with which each message begins.
-  if (isUnusable) node.failed(refused, message.slice(message.indexOf(': ') + 2));
+  // The logs name the server themselves.
+  if (isUnusable) node.failed(refused, failure instanceof ServerError ? failure.reason : message);
   else node.answered(false);
 }
 
@@ -116,14 +131,14 @@ export function itemError(message: string, delivery: Delivery, server: string): 
   const code = errorCode(message);
   const outcome = code === 'NOPERM' || delivery.resent ? 'unknown' : 'refused';
   const { validUntil } = delivery;
-  return new BackendError(`${server}: ${message}${remedy(code, delivery, message)}`, kindOf(code), outcome, {
-    validUntil,
-  });
+  const reason = because(message, remedy(code, delivery, message));
+  return new ServerError(server, reason, kindOf(code), outcome, { validUntil });
 }
 
 export function wrongType(key: string, found: string, server: string): BackendError {
-  return new BackendError(
-    `${server}: ${key} is not a lock of this kind but a ${found}. Choose another lock name or keyPrefix, because something else uses this key, such as a semaphore`,
+  return new ServerError(
+    server,
+    `${key} is not a lock of this kind but a ${found}. Choose another lock name or keyPrefix, because something else uses this key, such as a semaphore`,
     'key',
     'refused',
   );
@@ -131,33 +146,32 @@ export function wrongType(key: string, found: string, server: string): BackendEr
 
 /** The error for a key that contains a hash with fields that are not owners. */
 export function notALock(key: string, server: string): BackendError {
-  const message = `${server}: ${key} is not a lock but a hash with other fields. Choose another lock name or keyPrefix`;
-  return new BackendError(message, 'key', 'refused');
+  const reason = `${key} is not a lock but a hash with other fields. Choose another lock name or keyPrefix`;
+  return new ServerError(server, reason, 'key', 'refused');
 }
 
 const PASSWORD_CHANGED =
-  ' (Redis accepted this user and password before: was the password changed? Restart this process with the new one, or let Redis accept both for a while: ACL SETUSER)';
+  'Redis accepted this user and password before: was the password changed? Restart this process with the new one, or let Redis accept both for a while: ACL SETUSER';
 
 /** Our own connections leave a replica: see {@link ReplicaExit}. */
 const REPLICA_OF_BORROWED =
-  " (the server is a replica, and only its owner may reconnect the client of the connection: set reconnectOnError: (error) => (error.message.includes('READONLY') ? 2 : false) in its options, or give RedisLockModule the options instead of the client)";
+  "the server is a replica, and only its owner may reconnect the client of the connection: set reconnectOnError: (error) => (error.message.includes('READONLY') ? 2 : false) in its options, or give RedisLockModule the options instead of the client";
 
 function kindOf(code: string | undefined): BackendError['kind'] {
   if (DENIED.includes(code)) return 'denied';
   return code === 'WRONGTYPE' ? 'key' : 'unavailable';
 }
 
-function remedy(code: string | undefined, { isBorrowed, silenceAdvice }: Delivery, error: unknown): string {
+function remedy(code: string | undefined, { isBorrowed, silenceAdvice }: Delivery, error: unknown): string | undefined {
   if (code === 'READONLY' && isBorrowed) return REPLICA_OF_BORROWED;
-  if (code === undefined && silenceAdvice !== undefined) return ` (${silenceAdvice})`; // commandTimeout of ioredis
+  if (code === undefined && silenceAdvice !== undefined) return silenceAdvice; // commandTimeout of ioredis
   if (code === 'MOVED' || code === 'ASK' || code === 'CROSSSLOT') {
-    return ' (the server is a node of a cluster: give the connection as { nodes })';
+    return 'the server is a node of a cluster: give the connection as { nodes }';
   }
   if (code === 'WRONGPASS' || code === 'NOAUTH')
-    return ' (check the user and the password. Reserved characters in a URL must be percent-encoded)';
-  if (code === 'NOPERM') return ' (docs/permissions.md has the permissions that locks need)';
-  const advice = code === undefined || code === 'UNKNOWN' ? adviceFor(error) : undefined;
-  return advice === undefined ? '' : ` (${advice})`;
+    return 'check the user and the password. Reserved characters in a URL must be percent-encoded';
+  if (code === 'NOPERM') return 'docs/permissions.md has the permissions that locks need';
+  return code === undefined || code === 'UNKNOWN' ? adviceFor(error) : undefined;
 }
 
 /** What to do about a connection error; undefined if there is no advice. */
@@ -192,8 +206,8 @@ export function explained(error: unknown, { description, usesTls }: Pick<Topolog
 export function withoutSecrets(error: unknown): Error {
   // A cluster client reports the reason in a property of the error.
   const { lastNodeError } = (error ?? {}) as { lastNodeError?: unknown };
-  const reason = isError(lastNodeError) ? ` (${lastNodeError.message})` : '';
-  const copy = new Error(messageOf(error) + reason);
+  const reason = isError(lastNodeError) ? lastNodeError.message : undefined;
+  const copy = new Error(because(messageOf(error), reason));
   if (!isError(error)) return copy;
   const { code } = (lastNodeError ?? error) as NodeJS.ErrnoException;
   copy.name = error.name;

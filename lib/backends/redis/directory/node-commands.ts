@@ -3,7 +3,7 @@ import { deadlineTimer, type Runtime } from '../../runtime.js';
 import { timeoutError } from '../calls/call-errors.js';
 import { silenceAdvice } from '../connection/connection-advice.js';
 import type { RedisConnection } from '../connection/redis-connection.js';
-import { errorCode, messageOf, withoutSecrets } from '../connection/redis-errors.js';
+import { errorCode, messageOf, ServerError, withoutSecrets } from '../connection/redis-errors.js';
 import type { Link } from '../links/link.js';
 
 /** Commands that are sent to one node and are not scripts. Each is answered within the command time-out. */
@@ -32,7 +32,10 @@ export class NodeCommands {
     const message = messageOf(error);
     const isDenied = errorCode(message) === 'NOPERM';
     const advice = isDenied ? `; give the user +${name}, see docs/permissions.md` : '';
-    const text = `${this.connection.description}: ${name.toUpperCase()} failed: ${message}${advice}`;
-    return new BackendError(text, isDenied ? 'denied' : 'unavailable', 'refused', { cause: withoutSecrets(error) });
+    const reason = `${name.toUpperCase()} failed: ${message}${advice}`;
+    const cause = withoutSecrets(error);
+    return new ServerError(this.connection.description, reason, isDenied ? 'denied' : 'unavailable', 'refused', {
+      cause,
+    });
   }
 }

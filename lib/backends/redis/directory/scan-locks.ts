@@ -1,6 +1,7 @@
 import { globPattern } from '../../directory/glob-pattern.js';
-import { BackendError, type KeyPage } from '../../lock-backend.js';
+import type { KeyPage } from '../../lock-backend.js';
 import type { RedisConnection } from '../connection/redis-connection.js';
+import { ServerError } from '../connection/redis-errors.js';
 import type { Link } from '../links/link.js';
 import { ALL_NOTES, isBesideLocks, notedKey } from '../lock-keys.js';
 import { arrayOf } from '../reply-shape.js';
@@ -38,7 +39,7 @@ export async function scanLocks(
   const [unreachable] = topology.unreachableMasters();
   if (unreachable !== undefined) {
     topology.refresh();
-    throw new BackendError(`${description}: ${unreachable} cannot be reached`, 'unavailable', 'refused');
+    throw new ServerError(description, `${unreachable} cannot be reached`, 'unavailable', 'refused');
   }
   let at = findPlace(cursor, masters, isCluster);
   if (at === undefined) return undefined;

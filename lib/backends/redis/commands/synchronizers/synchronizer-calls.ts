@@ -1,6 +1,7 @@
-import { BackendError } from '../../../lock-backend.js';
+import type { BackendError } from '../../../lock-backend.js';
 import { REQUEST_LIFETIME, type RequestId } from '../../../synchronizer-backend.js';
 import type { ScriptContext } from '../../calls/script-context.js';
+import { ServerError } from '../../connection/redis-errors.js';
 import { slotOf } from '../../hash-slot.js';
 import { latestRequest } from '../../lock-keys.js';
 import { integerOf, unexpected } from '../../reply-shape.js';
@@ -40,8 +41,8 @@ export class SynchronizerCalls {
     // later. A repetition is remembered.
     if (takenBy(reply) <= 0 && call.resent && !repeated) {
       const { validUntil } = call;
-      const message = `${this.server}: the request was sent twice, because its connection broke`;
-      throw new BackendError(message, 'unavailable', 'unknown', { validUntil });
+      const reason = 'the request was sent twice, because its connection broke';
+      throw new ServerError(this.server, reason, 'unavailable', 'unknown', { validUntil });
     }
     return reply;
   }
@@ -85,7 +86,7 @@ export class SynchronizerCalls {
       const { message } = error as BackendError;
       if (!message.includes('not an integer')) throw error;
       const remedy = 'Choose another name or keyPrefix, because something else uses this key';
-      throw new BackendError(`${this.server}: ${key} holds no number. ${remedy}`, 'key', 'refused');
+      throw new ServerError(this.server, `${key} holds no number. ${remedy}`, 'key', 'refused');
     }
   }
 }
