@@ -208,6 +208,13 @@ export interface LockBackend {
    */
   listenToClient?(clientId: string, listener: (removal: Removal) => void): Subscription;
 
+  /**
+   * From now on, this backend keeps the process alive until it is closed, as open connections do. Called when the
+   * application has started. Until then, only unanswered requests may keep the process alive, because nobody closes the
+   * backend of an application that could not start.
+   */
+  keepAlive?(): void;
+
   /** Closes the connections that this backend opened. Outstanding calls reject. */
   close(): Promise<void>;
 }

@@ -87,21 +87,28 @@ const ON_TIME = 2;
  * @param due on the monotonic clock
  * @param giveUp receives a moment. Requests that were due by then are overdue
  */
-export function answerTimer(runtime: Runtime, due: number, giveUp: (moment: number) => void): Timer {
-  return new AnswerTimer(runtime, due, giveUp);
+export function answerTimer(
+  runtime: Runtime,
+  due: number,
+  giveUp: (moment: number) => void,
+  keepAlive?: 'keep-alive',
+): Timer {
+  return new AnswerTimer(runtime, due, giveUp, keepAlive);
 }
 
 /** This is a class for the reason given in engine/collections/list-of.ts. */
 class AnswerTimer implements Timer {
   private timer: Timer;
 
-  constructor(runtime: Runtime, due: number, giveUp: (moment: number) => void) {
-    this.timer = deadlineTimer(runtime, Math.max(1, due - runtime.monotonic()), () => {
+  constructor(runtime: Runtime, due: number, giveUp: (moment: number) => void, keepAlive: 'keep-alive' | undefined) {
+    const firstTime = Math.max(1, due - runtime.monotonic());
+    const first = () => {
       const now = runtime.monotonic();
       const late = now - due;
       if (late < ON_TIME) return giveUp(now);
-      this.timer = deadlineTimer(runtime, Math.min(late, LONGEST_GRACE), () => giveUp(due));
-    });
+      this.timer = deadlineTimer(runtime, Math.min(late, LONGEST_GRACE), () => giveUp(due), keepAlive);
+    };
+    this.timer = deadlineTimer(runtime, firstTime, first, keepAlive);
   }
 
   cancel(): void {

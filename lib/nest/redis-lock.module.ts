@@ -1,6 +1,7 @@
 import { ConfigurableModuleBuilder, type DynamicModule, Logger, Module } from '@nestjs/common';
 import { LockConfigurationError } from '../engine/errors.js';
-import { createLockService } from '../service/create-lock-service.js';
+import { nodeRuntime } from '../engine/node-runtime.js';
+import { createLockServiceWith } from '../service/create-lock-service.js';
 import type { LockService } from '../service/lock-service.js';
 import type { RedisLockOptions } from '../service/redis-lock-options.js';
 import { lockServiceTokens, provideLockService } from './lock-service.providers.js';
@@ -116,7 +117,7 @@ async function create(options: RedisLockOptions, name: string | undefined): Prom
       );
     }
   }
-  const locks = createLockService({ logger: new Logger('RedisLock'), ...options, name });
+  const locks = createLockServiceWith(nodeRuntime, { logger: new Logger('RedisLock'), ...options, name });
   if (options.connect === 'eager') await connected(locks);
   return locks;
 }

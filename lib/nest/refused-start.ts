@@ -1,16 +1,20 @@
 import type { ModulesContainer } from '@nestjs/core';
 
-interface Closable {
+interface Startable {
+  /** From now on, it keeps the process alive until it is closed. */
+  keepAlive(): void;
   close(): Promise<void>;
 }
 
-/** The lock services of applications that are starting. Undefined once an application has started. */
-const starting = new WeakMap<ModulesContainer, Set<Closable>>();
+/** The lock services of applications that are starting. */
+const starting = new WeakMap<ModulesContainer, Set<Startable>>();
 const refused = new WeakSet<ModulesContainer>();
+const started = new WeakSet<ModulesContainer>();
 
 /**
- * Runs a part of the start of an application. If it throws, NestJS calls none of the hooks that close connections, and
- * these would keep the process alive. So the lock services that the application has by then are closed first.
+ * Runs a part of the start of an application. If it throws, NestJS calls none of the hooks that close connections. So
+ * the lock services that the application has by then are closed first. If a provider that is not ours throws, nobody
+ * closes them, so they keep the process alive only after the application has started.
  */
 export async function orCloseServices<T>(modules: ModulesContainer, start: () => T | Promise<T>): Promise<T> {
   try {
@@ -26,7 +30,7 @@ export async function orCloseServices<T>(modules: ModulesContainer, start: () =>
 }
 
 /** Creates a lock service of an application. */
-export function openService<Service extends Closable>(
+export function openService<Service extends Startable>(
   modules: ModulesContainer,
   create: () => Service | Promise<Service>,
 ): Promise<Service> {
@@ -35,6 +39,7 @@ export function openService<Service extends Closable>(
     const service = await create();
     // NestJS creates the providers of several modules at the same time.
     if (refused.has(modules)) await service.close();
+    else if (started.has(modules)) service.keepAlive();
     else starting.get(modules)?.add(service);
     return service;
   });
@@ -42,5 +47,8 @@ export function openService<Service extends Closable>(
 
 /** From now on, what fails is a module that is loaded lazily, and the application continues without it. */
 export function hasStarted(modules: ModulesContainer): void {
+  if (refused.has(modules)) return;
+  started.add(modules);
+  for (const service of starting.get(modules) ?? []) service.keepAlive();
   starting.get(modules)?.clear();
 }

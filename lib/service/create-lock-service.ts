@@ -33,10 +33,15 @@ import type { RedisLockOptions } from './redis-lock-options.js';
  * @publicApi
  */
 export function createLockService(options: RedisLockOptions): LockService {
-  return createLockServiceWith(nodeRuntime, options);
+  const service = createLockServiceWith(nodeRuntime, options);
+  service.keepAlive();
+  return service;
 }
 
-/** {@link createLockService} with the given runtime, for `nestjs-redis-lock/testing`. */
+/**
+ * {@link createLockService} with the given runtime. The service does not keep the process alive before
+ * `LockService.keepAlive` is called.
+ */
 export function createLockServiceWith(runtime: Runtime, options: RedisLockOptions): LockService {
   checkOptions(options);
   const clientId = toClientId(runtime.uuid());

@@ -490,6 +490,11 @@ export class LockService {
     return this.engine.drain();
   }
 
+  /** From now on, the connections of this service keep the process alive until {@link close}. @internal */
+  keepAlive(): void {
+    this.engine.settings.backend.keepAlive?.();
+  }
+
   /** {@link drain}s, then closes the connections that this service has opened. */
   close(): Promise<void> {
     return this.engine.close();

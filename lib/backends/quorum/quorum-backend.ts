@@ -222,6 +222,10 @@ export class QuorumBackend implements LockBackend {
     };
   }
 
+  keepAlive(): void {
+    for (const { backend } of this.nodes.all) backend.keepAlive?.();
+  }
+
   close(): Promise<void> {
     this.closing ??= this.nodes.close();
     return this.closing;

@@ -229,6 +229,10 @@ export class RedisBackend implements QuorumMember {
     return this.channels.listenToClient(clientId, listener);
   }
 
+  keepAlive(): void {
+    this.connection.keepAlive();
+  }
+
   async close(): Promise<void> {
     for (const batches of [this.releases, this.renewals]) {
       for (const batch of Object.values(batches)) batch.close();

@@ -68,7 +68,8 @@ export class ReplicaCheck {
     const { connection, runtime, commandTimeout, minReplicas, replicaTimeout } = this.options;
     return new Promise((resolve, reject) => {
       const timeout = commandTimeout + replicaTimeout;
-      const timer = deadlineTimer(runtime, timeout, () => reject(new Error(`no answer within ${timeout} ms`)));
+      const giveUp = () => reject(new Error(`no answer within ${timeout} ms`));
+      const timer = deadlineTimer(runtime, timeout, giveUp, 'keep-alive');
       const replicas = runtime.detached(() => connection.countReplicas(socket, minReplicas, replicaTimeout));
       replicas.then(resolve, reject).finally(() => timer.cancel());
     });

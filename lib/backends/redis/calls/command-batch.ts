@@ -160,7 +160,7 @@ export class CommandBatch<Request extends Batchable, Reply> implements BatchCall
 
   /** One timer is enough, because requests are in the order of their deadlines. */
   private startTimer(due: number): Timer {
-    return answerTimer(this.runtime, due, (moment) => this.rejectOverdue(moment));
+    return answerTimer(this.runtime, due, (moment) => this.rejectOverdue(moment), 'keep-alive');
   }
 
   /**

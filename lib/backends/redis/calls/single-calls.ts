@@ -99,10 +99,11 @@ export class SingleCalls implements BatchCallOwner<Batchable, SingleReply> {
   }
 
   private startTimer(item: SingleRequest, call: BatchCall<Batchable, SingleReply>): void {
-    const timer = answerTimer(this.runtime, item.deadline, (moment) => {
+    const isDue = (moment: number) => {
       call.expire(moment);
       if (!item.settled) this.startTimer(item, call);
-    });
+    };
+    const timer = answerTimer(this.runtime, item.deadline, isDue, 'keep-alive');
     this.pending.set(item, timer);
   }
 

@@ -1,3 +1,4 @@
+import type { Timer } from '../../runtime.js';
 import { slotOf } from '../hash-slot.js';
 import { openTopology } from '../links/choose-client.js';
 import type { Connection } from '../links/connection.js';
@@ -17,13 +18,23 @@ interface ConnectionExtras {
   readonly onFirstAnswer?: (info: string) => void;
 }
 
-/** The connection on which scripts run. All calls to the servers of one {@link Topology} share it. */
+/** The longest time of a timer in Node.js. */
+const LONGEST_TIME = 2 ** 31 - 1;
+
+/**
+ * The connection on which scripts run. All calls to the servers of one {@link Topology} share it.
+ *
+ * Sockets and pauses between attempts to connect do not keep the process alive: an application that fails to start
+ * closes nothing. The timers of unanswered requests do, and after {@link keepAlive} this connection does.
+ */
 export class RedisConnection {
   readonly health: RedisNodeWatch;
   readonly scripts: ScriptRunner;
   private readonly clocks: ServerClocks;
   private readonly pings: IdlePings;
   private pending = 0;
+  private keptAlive: Timer | undefined;
+  private closed = false;
 
   /** @throws ConnectionError when `connection` cannot be used */
   static open(connection: Connection, context: ConnectionContext): RedisConnection {
@@ -37,7 +48,7 @@ export class RedisConnection {
 
   private constructor(
     readonly topology: Topology,
-    context: ConnectionContext,
+    private readonly context: ConnectionContext,
     { health, onFirstAnswer = () => {} }: ConnectionExtras,
   ) {
     const silent = new SilentConnections(topology.replacesSilentConnections, context);
@@ -109,8 +120,16 @@ export class RedisConnection {
     return new RedisConnection(this.topology.duplicate(), context, { health: this.health });
   }
 
+  /** Keeps the process alive until it is closed. */
+  keepAlive(): void {
+    if (this.closed) return;
+    this.keptAlive = this.context.runtime.timer(LONGEST_TIME, () => this.keepAlive(), 'keep-alive');
+  }
+
   /** Closes our own connections; unanswered commands fail. Settles when the connections are closed. */
   close(): Promise<void> {
+    this.closed = true;
+    this.keptAlive?.cancel();
     this.pings.close();
     return this.topology.close();
   }

@@ -19,10 +19,11 @@ export class NodeCommands {
     const { connection, runtime, commandTimeout } = this;
     return new Promise((resolve, reject) => {
       const command = runtime.detached(() => link.send(name, args));
-      const timer = deadlineTimer(runtime, commandTimeout, () => {
+      const giveUp = () => {
         command.abandon();
         reject(timeoutError(connection, commandTimeout, 'refused', silenceAdvice(connection.topology, command)));
-      });
+      };
+      const timer = deadlineTimer(runtime, commandTimeout, giveUp, 'keep-alive');
       command.reply.then(resolve, (error: unknown) => reject(this.failure(name, error))).finally(() => timer.cancel());
     });
   }

@@ -5,6 +5,7 @@ import type { TopologyEvents } from '../topology.js';
 import { type Client, isCluster } from './client.js';
 import type { ClientSource } from './client-source.js';
 import type { FailoverWatch } from './failover-watch.js';
+import { letProcessEnd } from './let-process-end.js';
 import type { SocketTimeout } from './socket-timeout.js';
 
 /** How long a socket may take to close before it is destroyed. A connection to a suspended server never closes. */
@@ -50,6 +51,7 @@ export class ClientLifecycle {
         this.lastError = withoutSecrets(error);
         failed(this.lastError);
       });
+      letProcessEnd(client);
       if (isCluster(client)) {
         client.on('+node', (node: Redis) => socketTimeout.suspend(node));
       } else {

@@ -1,5 +1,6 @@
 import type { Redis, RedisOptions, SentinelAddress } from 'ioredis';
 import { requireIoredis } from '../load-client.js';
+import { letProcessEnd } from './let-process-end.js';
 
 /** The longest pause between two attempts to connect to a Sentinel that is down or busy. */
 const LONGEST_RETRY_DELAY = 10_000;
@@ -29,6 +30,7 @@ export class FailoverWatch {
     const { Redis } = requireIoredis();
     this.sentinels = sentinels.slice(0, sentinelMaxConnections).map((address) => {
       const sentinel = new Redis(sentinelOptions(options, address));
+      letProcessEnd(sentinel);
       sentinel.on('error', () => {}); // other Sentinels remain, and clients report it when none answers
       sentinel.on('message', (_channel: string, message: string) => {
         const [master, oldHost, oldPort, host, port] = message.split(' ');

@@ -2,6 +2,7 @@ import type { Redis } from 'ioredis';
 import { messageOf } from '../../connection/redis-errors.js';
 import type { ChannelKind, SubscriberConnection, SubscriberEvents } from '../link.js';
 import { addressOf } from './cluster-nodes.js';
+import { letProcessEnd } from './let-process-end.js';
 
 /** The methods of ioredis for each kind. */
 const COMMANDS = {
@@ -21,6 +22,7 @@ export class IoredisSubscriber implements SubscriberConnection {
 
   open(events: SubscriberEvents): void {
     const { client } = this;
+    letProcessEnd(client);
     client.on('ready', () => events.ready());
     client.on('end', () => events.ended());
     client.on('moved', () => events.ended());

@@ -307,6 +307,6 @@ export class ClusterTopology implements Topology {
       this.retryTimer = undefined;
       this.refresh();
     };
-    this.retryTimer ??= this.context.runtime.timer(RETRY_DELAY, retry, 'keep-alive');
+    this.retryTimer ??= this.context.runtime.timer(RETRY_DELAY, retry);
   }
 }

@@ -45,6 +45,7 @@ export interface NodeRedisClient {
   readonly options?: NodeRedisOptions;
   connect(): Promise<unknown>;
   destroy(): void;
+  unref(): void;
   duplicate(overrides: object): NodeRedisClient;
   sendCommand(
     args: readonly string[],
@@ -112,6 +113,7 @@ export function ownClient(
     readonly: false,
     ...(subscription && { credentialsProvider: subscription.forClient }),
   });
+  client.unref();
   if (subscription !== undefined) credentials.set(client, subscription);
   return client;
 }

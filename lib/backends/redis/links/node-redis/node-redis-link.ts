@@ -170,11 +170,10 @@ export class NodeRedisLink implements Link {
     const pause = Math.min(FIRST_RETRY_DELAY * 2 ** this.attempts++, LONGEST_RETRY_DELAY);
     // Abandoned commands need no connection.
     for (const command of this.waiting) if (command.aborted) this.waiting.delete(command);
-    // Without a socket, only this timer keeps the process alive during an outage.
     const retry = () => {
       this.retryTimer = undefined;
       this.connect();
     };
-    this.retryTimer = context.runtime.timer(pause + context.runtime.random() * 50, retry, 'keep-alive');
+    this.retryTimer = context.runtime.timer(pause + context.runtime.random() * 50, retry);
   }
 }
