@@ -9,8 +9,8 @@ import { basename } from 'node:path';
 
 const folder = new URL('../../lib/backends/redis/scripts/', import.meta.url);
 const INCLUDE = /^-- @include (\S+)\n/gm;
-/** The folder whose scripts use keys that are not in KEYS: the leases of other readers. */
-const READ_LEASE = 'read-write/read-lease';
+/** What uses keys that are not in KEYS: the leases of other readers, and the line of a lock. */
+const UNNAMED_KEYS = ['read-write/read-lease', 'line/line-of'];
 /** An instruction for Dragonfly, and a comment for Redis. */
 const UNDECLARED_KEYS = '--!df flags=allow-undeclared-keys\\n';
 
@@ -87,7 +87,7 @@ function expressionOf(path) {
   // With a group in the pattern, every second part is the name of an include.
   const parts = read(path).split(INCLUDE);
   const terms = parts.map((part, index) => (index % 2 === 0 ? literal(part) : constantOf(part)));
-  if (parts.includes(READ_LEASE)) terms.unshift(`\`${UNDECLARED_KEYS}\``);
+  if (UNNAMED_KEYS.some((include) => parts.includes(include))) terms.unshift(`\`${UNDECLARED_KEYS}\``);
   return terms.filter((term) => term !== '``').join(' + ');
 }
 

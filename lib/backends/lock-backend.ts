@@ -1,5 +1,6 @@
 import type { BlockingBackend } from './blocking-backend.js';
 import type { FlightBackend } from './flight-backend.js';
+import type { LineBackend } from './line-backend.js';
 import type { LockDirectory } from './lock-directory.js';
 import type {
   AcquireAllReply,
@@ -26,6 +27,7 @@ import type { WaitBackend } from './wait-backend.js';
 export * from './backend-error.js';
 export type { BlockingBackend } from './blocking-backend.js';
 export type * from './flight-backend.js';
+export * from './line-backend.js';
 export * from './lock-directory.js';
 export * from './lock-requests.js';
 export * from './node-outage.js';
@@ -73,6 +75,9 @@ export interface LockBackend {
 
   /** Single flights and their results; undefined: this backend has none. */
   readonly flights?: FlightBackend | undefined;
+
+  /** Lets processes wait in line; undefined: all of them are woken by a release, and ask. */
+  readonly line?: LineBackend | undefined;
 
   /** Stores waits for the deadlock detection; undefined: no deadlocks are detected. */
   readonly waits?: WaitBackend | undefined;

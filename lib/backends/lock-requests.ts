@@ -47,7 +47,8 @@ export interface AcquireRequest extends OwnerRef {
   readonly reserve: number;
   /**
    * When the lock is busy, the backend registers this owner as a waiter for this many milliseconds: in the queue of a
-   * fair lock, or as a waiting writer. With 0, it is not registered. Other types ignore this option.
+   * fair lock, as a waiting writer, or in the line of another lock (see {@link LineBackend}). With 0, it is not
+   * registered. Readers, and backends without lines, ignore this option.
    */
   readonly waiterTimeout: number;
 }

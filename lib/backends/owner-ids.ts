@@ -37,10 +37,20 @@ export function isOwnerOf(clientId: string, owner: string): boolean {
 const VERSION_AT = 14;
 /** The UUID version for custom ids (RFC 9562). Java creates ids of version 4. */
 const OURS = '8';
+/** The version and the three digits after it, of clients whose releases serve the line. */
+const SERVES_LINES = `${OURS}11e`;
 
-/** The id of a client: a UUID whose version distinguishes this library's clients from Redisson's. */
+/**
+ * The id of a client: a UUID whose version distinguishes this library's clients from Redisson's. Three more digits tell
+ * that its releases serve the line: those of Redisson, and of this library before 0.2, do not.
+ */
 export function toClientId(uuid: string): string {
-  return `${uuid.slice(0, VERSION_AT)}${OURS}${uuid.slice(VERSION_AT + 1)}`;
+  return `${uuid.slice(0, VERSION_AT)}${SERVES_LINES}${uuid.slice(VERSION_AT + SERVES_LINES.length)}`;
+}
+
+/** Whether this owner's client serves the line when it releases the lock. */
+export function servesLines(owner: string): boolean {
+  return owner.startsWith(SERVES_LINES, VERSION_AT);
 }
 
 /** Whether an owner belongs to a Redisson client. Use it only for owners whose client has no record. */

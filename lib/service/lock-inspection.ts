@@ -328,8 +328,8 @@ export class LockView {
   }
 
   private waiting(name: string, { queue }: LockState, records: Records): number {
-    if (queue.length > 0) return queue.length;
-    return this.engine.waiting(name) + (records.waiters.get(this.keyOf(name)) ?? 0);
+    // A queue has each caller of a fair lock, also those of Redisson, and one place for each process of another lock.
+    return Math.max(queue.length, this.engine.waiting(name) + (records.waiters.get(this.keyOf(name)) ?? 0));
   }
 
   private keyOf(name: string): string {

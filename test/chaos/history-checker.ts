@@ -21,6 +21,8 @@ export interface Expectations {
   readonly permits?: ReadonlyMap<string, number>;
   /** Within how many milliseconds a free lock must have gone to a waiting caller. Default: not checked. */
   readonly servedWithin?: number;
+  /** See {@link servedInTime}. */
+  readonly lapseNoticed?: number;
   /**
    * For how many milliseconds a caller of several locks may be passed over. Default: no limit, because faults occur.
    */
@@ -68,6 +70,7 @@ export function checkHistory(history: History, expectations: Expectations = {}):
   const {
     permits = new Map(),
     servedWithin,
+    lapseNoticed,
     severalWithin,
     servedSince,
     reportedWithin,
@@ -89,7 +92,7 @@ export function checkHistory(history: History, expectations: Expectations = {}):
     ticketsUsedOnce(adoptedWithin),
     nothingLeft,
   ];
-  if (servedWithin !== undefined) rules.push(servedInTime(permits, servedWithin, servedSince));
+  if (servedWithin !== undefined) rules.push(servedInTime(permits, servedWithin, servedSince, lapseNoticed));
   if (severalWithin !== undefined) rules.push(notPassedOver(severalWithin));
   const violations = rules
     .flatMap((rule) => rule(digest))

@@ -1,4 +1,5 @@
 import './support/matchers.js';
+import { hasLine } from '../../lib/backends/lock-backend.js';
 import { describeAcquireAll } from './clauses/acquire-all.contract.js';
 import { describeAdoption } from './clauses/adoption.contract.js';
 import { describeClose } from './clauses/close.contract.js';
@@ -10,6 +11,7 @@ import { describeFairWaiters } from './clauses/fair-waiters.contract.js';
 import { describeFlights } from './clauses/flights.contract.js';
 import { describeForcedRelease, describeForcedReleaseOfReaders } from './clauses/forced-release.contract.js';
 import { describeInspection } from './clauses/inspect.contract.js';
+import { describeLine } from './clauses/line.contract.js';
 import { describeOwnership } from './clauses/ownership.contract.js';
 import { describeReadWrite } from './clauses/read-write.contract.js';
 import { describeTickets } from './clauses/tickets.contract.js';
@@ -43,6 +45,7 @@ export function describeLockBackend(
       describeAdoption(world, type);
       if (capabilities.publishes !== false) describeWakeUps(world, type);
       if (type !== 'read') describeExclusion(world, type);
+      if (hasLine(type) && capabilities.lines !== false) describeLine(world, type);
     });
     if (world.has('read', 'write')) {
       describeReadWrite(world);

@@ -22,6 +22,7 @@ describe.each(ALL_SQL_LOCKS)('%s on %s', (which, kind) => {
       adopts: false,
       numbers: false,
       flights: false,
+      lines: false,
       joinsQuorums: false,
       sharesOwners: false,
       knowsHolders: false,

@@ -1,6 +1,7 @@
 import type { LockBackend } from '../../lib/backends/lock-backend.js';
 import { MemoryBackend } from '../../lib/backends/memory/memory-backend.js';
 import { MemoryStore } from '../../lib/backends/memory/memory-store.js';
+import { toClientId } from '../../lib/backends/owner-ids.js';
 import type { Runtime } from '../../lib/backends/runtime.js';
 import type { LockLogger } from '../../lib/engine/events/lock-logger.js';
 import { LockEngine } from '../../lib/engine/lock-engine.js';
@@ -91,7 +92,7 @@ export class LockWorld {
   /** Adds another process. */
   async process(settings: ProcessSettings = {}): Promise<LockProcess> {
     const { connection, commandTimeout, runtime = new CountingRuntime(), client, ...own } = settings;
-    const clientId = client?.id ?? runtime.uuid();
+    const clientId = client?.id ?? toClientId(runtime.uuid());
     const logger = new RecordingLogger();
     const inner = client?.backend ?? (await this.makeBackend(runtime, clientId, connection, commandTimeout));
     const backend = new WatchedBackend(inner, runtime);

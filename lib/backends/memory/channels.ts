@@ -15,6 +15,11 @@ export function channelOf(key: string, type: HeldType, clientId: string): string
   return isReadWrite(type) ? `rw:${key}` : `lock:${key}`;
 }
 
+/** The channel of a client that waits in the line of a lock. */
+export function lineChannel(key: string, clientId: string): string {
+  return `line:${clientId}:${key}`;
+}
+
 /**
  * Pub/sub inside the process. Messages arrive in the order in which they were sent, after the call that sent them has
  * returned.
@@ -39,6 +44,10 @@ export class Channels<Message = Wake> {
 
   get isSilent(): boolean {
     return this.channels.size === 0;
+  }
+
+  hasListeners(channel: string): boolean {
+    return this.channels.has(channel);
   }
 
   /** Returns how many other backends listen. */

@@ -1,5 +1,6 @@
 import { BackendError } from '../backend-error.js';
 import { InProcessWaits } from '../in-process-waits.js';
+import { hasLine, type LineBackend } from '../line-backend.js';
 import { type BackendHealth, type LockBackend, TICKET_LIFETIME } from '../lock-backend.js';
 import type {
   AcquireAllReply,
@@ -7,6 +8,7 @@ import type {
   AcquireReply,
   AdoptReply,
   AdoptRequest,
+  Busy,
   ExpectedHolders,
   HeldType,
   LockState,
@@ -22,7 +24,7 @@ import type { MemberAcquireRequest, MemberReleaseRequest } from '../quorum/quoru
 import type { Runtime } from '../runtime.js';
 import type { Subscription, Wake } from '../subscription.js';
 import type { SynchronizerBackend } from '../synchronizer-backend.js';
-import { channelOf } from './channels.js';
+import { channelOf, lineChannel } from './channels.js';
 import { findBusy, grant } from './grant-or-busy.js';
 import { MemoryDirectory } from './memory-directory.js';
 import { MemoryFlights } from './memory-flights.js';
@@ -58,6 +60,7 @@ export class MemoryBackend implements LockBackend {
   readonly synchronizers: SynchronizerBackend;
   readonly flights: MemoryFlights;
   readonly waits: InProcessWaits;
+  readonly line: LineBackend;
   readonly directory: MemoryDirectory;
   private readonly store: MemoryStore;
   private readonly clock: Pick<Runtime, 'monotonic' | 'wall'>;
@@ -72,6 +75,9 @@ export class MemoryBackend implements LockBackend {
     this.synchronizers = new MemorySynchronizers(store, this.messages, now);
     const clocks = { now, monotonic: () => runtime.monotonic(), wallMicros: () => this.wallMicros() };
     this.flights = new MemoryFlights(store, this.messages, clocks, (key) => this.refuseCounter(key));
+    this.line = {
+      listen: (key, clientId, listener) => this.messages.subscribe(lineChannel(key, clientId), listener),
+    };
     this.directory = new MemoryDirectory(store, now);
     this.waits = new InProcessWaits(
       store.waits,
@@ -89,13 +95,24 @@ export class MemoryBackend implements LockBackend {
   async acquire(request: MemberAcquireRequest): Promise<AcquireReply> {
     const now = this.now();
     this.refuseCounter(request.key);
-    const busy = findBusy(this.store, request, now);
+    const busy = this.findBusy(request, now);
     if (busy !== undefined) {
       addWaiter(this.store, request, now);
       return busy;
     }
     grant(this.store, request, request.leaseTime, now);
     return this.token(request.key, request.type, request.reserve);
+  }
+
+  /** An acquisition that enters the line first grants a free lock to the place that is first. */
+  private findBusy(request: MemberAcquireRequest, now: number): Busy | undefined {
+    const busy = findBusy(this.store, request, now);
+    const { key, type, owner, waiterTimeout } = request;
+    if (busy !== undefined || waiterTimeout === 0 || !hasLine(type)) return busy;
+    const first = this.store.lines.get(key, now)?.head(now)?.[0];
+    if (first === undefined || first === owner || this.store.locks.get(key, now) !== undefined) return undefined;
+    this.messages.serveLine(key, false, now);
+    return findBusy(this.store, request, now);
   }
 
   canAcquireTogether(): boolean {
@@ -186,15 +203,23 @@ export class MemoryBackend implements LockBackend {
     // The waiter that had been woken may have died. Then the next one has to be woken, or waiters of other types.
     const fairKeys = new Set(waiters.filter(({ type }) => type === 'fair').map(({ key }) => key));
     for (const key of fairKeys) this.messages.wakeIfFree(key, 'fair', now);
+    for (const { key, type } of waiters)
+      if (hasLine(type) && this.store.locks.get(key, now) === undefined) this.messages.serveLine(key, false, now);
     return refreshed;
   }
 
   async removeWaiter(waiter: OwnerRef): Promise<void> {
     const now = this.now();
     const { key, type, owner } = waiter;
-    const wasHead = this.store.fairWaiters.get(key, now)?.head(now)?.[0] === owner;
-    if (!removeWaiter(this.store, waiter, now)) return;
+    const { fairWaiters, lines } = this.store;
+    const wasHead = (hasLine(type) ? lines : fairWaiters).get(key, now)?.head(now)?.[0] === owner;
+    if (!removeWaiter(this.store, waiter, now)) {
+      // The lock may have been granted to the place meanwhile.
+      if (hasLine(type)) await this.release(waiter);
+      return;
+    }
     if (type === 'fair' && wasHead) this.messages.wakeIfFree(key, type, now);
+    if (hasLine(type) && wasHead) this.messages.serveLine(key, false, now);
     if (type === 'write') this.messages.wakeReaders(key, now);
   }
 
@@ -223,7 +248,7 @@ export class MemoryBackend implements LockBackend {
     const state = this.store.locks.get(key, now)?.state(now) ?? { mode: 'free', owners: [] };
     return {
       ...state,
-      queue: this.store.fairWaiters.get(key, now)?.owners(now) ?? [],
+      queue: [this.store.fairWaiters, this.store.lines].flatMap((waiters) => waiters.get(key, now)?.owners(now) ?? []),
       token: this.store.fencing.lastOf(key, this.wallMicros()),
     };
   }

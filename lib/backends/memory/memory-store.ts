@@ -47,6 +47,8 @@ export class MemoryStore {
   readonly fairWaiters = new ExpiringMap<WaitingOwners>((waiters, now) => waiters.isEmpty(now));
   /** @internal */
   readonly waitingWriters = new ExpiringMap<WaitingOwners>((waiters, now) => waiters.isEmpty(now));
+  /** @internal The lines of locks. */
+  readonly lines = new ExpiringMap<WaitingOwners>((waiters, now) => waiters.isEmpty(now));
   /** @internal */
   readonly tickets = new ExpiringMap<TicketCounter>(({ until }, now) => until <= now);
   /** @internal */

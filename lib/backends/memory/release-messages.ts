@@ -1,8 +1,10 @@
-import type { HeldType, Removal } from '../lock-requests.js';
+import { CLAIM } from '../line-backend.js';
+import { type HeldType, isReadWrite, type Removal } from '../lock-requests.js';
 import { clientOf } from '../owner-ids.js';
 import type { Runtime } from '../runtime.js';
 import type { Subscription, Wake } from '../subscription.js';
-import { channelOf } from './channels.js';
+import { channelOf, lineChannel } from './channels.js';
+import { grant } from './grant-or-busy.js';
 import type { MemoryStore } from './memory-store.js';
 
 const WAKE: Wake = { kind: 'message' };
@@ -19,15 +21,36 @@ export class ReleaseMessages {
 
   /**
    * Notifies those who listen as this type that the lock may be available, or only the head of a fair lock's queue. If
-   * that is empty, notifies waiters of other types. Returns how many other clients listened.
+   * that is empty, notifies waiters of other types, and serves the line. Returns how many other clients listened.
    */
   wake(key: string, type: HeldType, now: number): number {
-    const { channels, fairWaiters } = this.store;
-    if (channels.isSilent) return 0;
-    if (type !== 'fair') return this.publish(channelOf(key, type, ''));
-    const owner = fairWaiters.get(key, now)?.head(now)?.[0];
-    if (owner === undefined) return this.publish(channelOf(key, 'reentrant', ''));
+    const { channels, fairWaiters, lines } = this.store;
+    if (channels.isSilent && lines.get(key, now) === undefined) return 0;
+    if (isReadWrite(type)) return this.publish(channelOf(key, type, ''));
+    const owner = type === 'fair' ? fairWaiters.get(key, now)?.head(now)?.[0] : undefined;
+    if (owner === undefined) {
+      const channel = channelOf(key, 'reentrant', '');
+      const listeners = this.publish(channel);
+      this.serveLine(key, channels.hasListeners(channel), now);
+      return listeners;
+    }
     return this.publish(channelOf(key, type, clientOf(owner)), { kind: 'message', owner });
+  }
+
+  /**
+   * Grants a free lock to the first place of its line, and tells its client. If others listen outside the line, every
+   * second time, and if the lock is held, only tells it.
+   */
+  serveLine(key: string, othersListen: boolean, now: number): void {
+    const { lines, locks } = this.store;
+    const line = lines.get(key, now);
+    const owner = line?.head(now)?.[0];
+    if (line === undefined || owner === undefined) return;
+    if (locks.get(key, now) === undefined) {
+      if (othersListen && line.told !== owner) line.told = owner;
+      else grant(this.store, { key, type: 'reentrant', owner }, CLAIM, now);
+    }
+    this.publish(lineChannel(key, clientOf(owner)), { kind: 'message', owner });
   }
 
   /** Notifies waiters of all types. */

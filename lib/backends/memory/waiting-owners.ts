@@ -1,9 +1,12 @@
+import { hasLine } from '../line-backend.js';
 import type { AcquireRequest, HeldType, OwnerRef } from '../lock-requests.js';
 import { ExpiringMap, isPast, latestOf } from './expiring-map.js';
 
-/** Owners that wait for one lock, in order of arrival: the queue of a fair lock, or waiting writers. */
+/** Owners that wait for one lock, in order of arrival: the queue of a fair lock, waiting writers, or a line. */
 export class WaitingOwners {
   private readonly deadlines = new ExpiringMap(isPast);
+  /** The place in a line that was told of a release which left the lock free. */
+  told: string | undefined;
 
   /** Starts with one waiter, because a lock without waiters has no object of this class. */
   constructor(owner: string, deadline: number, now: number) {
@@ -50,6 +53,7 @@ export class WaitingOwners {
 interface WaiterTables {
   readonly fairWaiters: ExpiringMap<WaitingOwners>;
   readonly waitingWriters: ExpiringMap<WaitingOwners>;
+  readonly lines: ExpiringMap<WaitingOwners>;
 }
 
 /** Registers the owner of a busy request, if it wants to wait and its type has registered waiters. */
@@ -80,5 +84,6 @@ export function removeWaiter(tables: WaiterTables, waiter: OwnerRef, now: number
 /** Undefined: waiters of this type are not registered. */
 function waitersOf(tables: WaiterTables, type: HeldType): ExpiringMap<WaitingOwners> | undefined {
   if (type === 'fair') return tables.fairWaiters;
+  if (hasLine(type)) return tables.lines;
   return type === 'write' ? tables.waitingWriters : undefined;
 }

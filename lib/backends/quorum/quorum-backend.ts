@@ -1,5 +1,6 @@
 import { BackendError } from '../backend-error.js';
 import { InProcessWaits, WaitStore } from '../in-process-waits.js';
+import { hasLine } from '../line-backend.js';
 import type { BackendHealth, LockBackend } from '../lock-backend.js';
 import type {
   AcquireAllReply,
@@ -103,8 +104,10 @@ export class QuorumBackend implements LockBackend {
 
   async acquire(request: AcquireRequest): Promise<AcquireReply> {
     const since = this.nodes.runtime.monotonic();
+    // The lines of single nodes have no common order.
+    const asked = hasLine(request.type) ? { ...request, waiterTimeout: 0 } : request;
     const outcome = await this.attempt([request], request.leaseTime, [], async (backend) => {
-      const reply = await backend.acquire(request);
+      const reply = await backend.acquire(asked);
       return reply.acquired
         ? { granted: true, tokens: [reply.token], reserved: reply.reserved }
         : { ...reply, granted: false, index: 0 };

@@ -15,7 +15,7 @@ import type { ScriptContext } from './calls/script-context.js';
 import { SingleCalls } from './calls/single-calls.js';
 import { AcquireBatch } from './commands/acquire.js';
 import { AcquireAllBatch, acquireAll, type LocksOfCaller } from './commands/acquire-all.js';
-import { adopt, transfer } from './commands/lock-commands.js';
+import { adopt, enterLine, transfer } from './commands/lock-commands.js';
 import type { ScriptCall } from './connection/script-call.js';
 import type { ConnectionContext } from './links/connection-context.js';
 import { ofEachType } from './of-each-type.js';
@@ -66,6 +66,11 @@ export class Acquisitions {
   acquire(request: AcquireRequest): Promise<AcquireReply> {
     const reply = this.batches[request.type].call(request);
     return this.scripts.replicaCheck === undefined ? reply : this.confirmed([request], reply);
+  }
+
+  /** Acquires a lock, or enters its line. */
+  enterLine(request: AcquireRequest): Promise<AcquireReply> {
+    return enterLine(request, this.scripts);
   }
 
   acquireAll(requests: readonly AcquireRequest[]): Promise<AcquireAllReply> {

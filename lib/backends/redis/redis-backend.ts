@@ -8,6 +8,8 @@ import {
   type BackendHealth,
   type ExpectedHolders,
   type HeldType,
+  hasLine,
+  type LineBackend,
   type LockState,
   type NodeWatch,
   type OwnerRef,
@@ -48,6 +50,7 @@ import { slotOf } from './hash-slot.js';
 import { HighestToken } from './highest-token.js';
 import type { Connection } from './links/connection.js';
 import type { ConnectionContext } from './links/connection-context.js';
+import { lineChannel } from './lock-keys.js';
 import { ofEachType } from './of-each-type.js';
 import { PublishMode } from './pubsub/publish-mode.js';
 import { ReleaseChannels } from './pubsub/release-channels.js';
@@ -83,6 +86,7 @@ export class RedisBackend implements QuorumMember {
   readonly synchronizers: RedisSynchronizers;
   readonly flights: RedisFlights;
   readonly waits: RedisWaits;
+  readonly line: LineBackend;
   readonly directory: RedisDirectory;
   readonly confirmsReleases: string | undefined;
   private readonly connection: RedisConnection;
@@ -117,6 +121,9 @@ export class RedisBackend implements QuorumMember {
     this.scripts = { connection, highestToken, publishMode, single, notes, replicaCheck: undefined };
     this.synchronizers = new RedisSynchronizers(this.scripts, this.channels);
     this.waits = new RedisWaits(this.scripts);
+    this.line = {
+      listen: (key, clientId, listener) => this.channels.subscribeTo(key, lineChannel(key, clientId), true, listener),
+    };
     this.directory = new RedisDirectory(this.scripts, new NodeCommands(connection, runtime, commandTimeout));
     this.acquisitions = new Acquisitions(this.scripts, { ...options, onWarning }, (owner) => this.release(owner));
     const large = () => {
@@ -156,7 +163,10 @@ export class RedisBackend implements QuorumMember {
   }
 
   acquire(request: AcquireRequest): Promise<AcquireReply> {
-    if (request.type === 'fair' && request.waiterTimeout > 0) return this.acquireOrQueue(request);
+    if (request.waiterTimeout > 0) {
+      if (request.type === 'fair') return this.acquireOrQueue(request);
+      if (hasLine(request.type)) return this.acquisitions.enterLine(request);
+    }
     return this.acquisitions.acquire(request);
   }
 

@@ -33,7 +33,7 @@ export class FairQueue implements LockKeeper, Asker<LockWaiter, AcquireReply> {
   /** The timer for each waiter's next attempt after a failure. */
   private readonly retries = new Map<LockWaiter, Timer>();
   private readonly backOff: BackOff;
-  private readonly heartbeat: WaiterHeartbeat;
+  private readonly heartbeat: WaiterHeartbeat<LockWaiter>;
   private subscription: Subscription | undefined;
   /** Subscriptions to releases of holders of other types. */
   private readonly otherTypes = new Map<HeldType, Subscription>();

@@ -1,3 +1,4 @@
+import { hasLine } from '../../backends/line-backend.js';
 import {
   type AcquireReply,
   BackendError,
@@ -17,7 +18,7 @@ import type { Services } from '../services.js';
 import type { AcquisitionTerms } from '../terms/lock-options.js';
 import { TurnToAsk } from '../wait/turn-to-ask.js';
 import { WaitingLine } from '../wait/waiting-line.js';
-import { isRegistered, unregister, WaiterHeartbeat } from './waiter-registration.js';
+import { isRegistered, type RegisteredWaiter, unregister, WaiterHeartbeat } from './waiter-registration.js';
 
 const NONE: readonly never[] = [];
 
@@ -65,7 +66,7 @@ export class LockQueue implements LockKeeper, Asker<LockWaiter, AcquireReply> {
   // Created when first needed: most locks are held by one caller without contention.
   private again: TurnToAsk | undefined = undefined;
   private handOffs: HandOff | undefined = undefined;
-  private heartbeat: WaiterHeartbeat | undefined = undefined;
+  private heartbeat: WaiterHeartbeat<RegisteredWaiter> | undefined = undefined;
 
   /**
    * Whether callers that try once may be among the waiters. It saves a search through thousands of waiters when there
@@ -77,6 +78,10 @@ export class LockQueue implements LockKeeper, Asker<LockWaiter, AcquireReply> {
    * reader gets the lock before the writer.
    */
   private formerOwners: readonly string[] = [];
+  /** Whether processes wait for this lock in line. */
+  private readonly hasLine: boolean;
+  /** The owner id of this process's place in the line. Whoever is first here asks under it. */
+  private place: string | undefined = undefined;
 
   /** @param onIdle called when the queue has nothing left to do */
   constructor(
@@ -88,6 +93,7 @@ export class LockQueue implements LockKeeper, Asker<LockWaiter, AcquireReply> {
   ) {
     this.line = new WaitingLine(services, this);
     this.tenure = new Tenure(services, this);
+    this.hasLine = services.backend.line !== undefined && hasLine(type);
   }
 
   // ── State ──────────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -214,6 +220,7 @@ export class LockQueue implements LockKeeper, Asker<LockWaiter, AcquireReply> {
   private endIfIdle(): void {
     if (!this.line.isIdle) return;
     const { again } = this;
+    this.leaveLine();
     if (again !== undefined && again.yieldRemaining > 0) return again.afterYield(() => this.endIfIdle());
     again?.close();
     this.heartbeat?.stop();
@@ -231,16 +238,11 @@ export class LockQueue implements LockKeeper, Asker<LockWaiter, AcquireReply> {
     const { services, key } = this;
     this.again?.begin();
     this.renewSpentOwner(waiter);
+    if (this.hasLine) this.enterLine(waiter);
     const { terms, owner } = waiter;
     const reserve = terms.type === 'read' ? 0 : this.reserve;
-    const attempt = new Attempt(
-      services,
-      key,
-      owner,
-      terms,
-      reserve,
-      isRegistered(waiter) ? services.waiterTimeout : 0,
-    );
+    const registers = isRegistered(waiter) || this.place === owner;
+    const attempt = new Attempt(services, key, owner, terms, reserve, registers ? services.waiterTimeout : 0);
     waiter.attempt = attempt;
     this.attempts++;
     attempt.send(this.request(attempt, waiter), this, waiter);
@@ -293,7 +295,9 @@ export class LockQueue implements LockKeeper, Asker<LockWaiter, AcquireReply> {
     if (this.waiting.length > 0 && this.services.backend.blocking === undefined) {
       this.turn.busy(reply.remaining, reply.holder, reply.heldAs);
       this.line.rest();
-      if (isRegistered(waiter)) this.keepRegistered();
+      if (isRegistered(waiter) || this.place !== undefined) this.keepRegistered();
+      // Nobody is told of a release who has given up the place.
+      if (this.hasLine && outcome.waiterTimeout > 0 && this.place === undefined) this.turn.recheck();
     }
     this.resume();
   }
@@ -330,10 +334,13 @@ export class LockQueue implements LockKeeper, Asker<LockWaiter, AcquireReply> {
   private get turn(): TurnToAsk {
     const { backend, runtime, clientId } = this.services;
     this.again ??= new TurnToAsk(
-      (listener, heldAs: HeldType = this.type) => backend.subscribe(this.key, heldAs, clientId, listener),
+      (listener, heldAs) =>
+        heldAs === undefined && this.hasLine && backend.line !== undefined
+          ? backend.line.listen(this.key, clientId, listener)
+          : backend.subscribe(this.key, heldAs ?? this.type, clientId, listener),
       runtime,
       () => this.resume(),
-      (holder) => (this.type === 'read' ? undefined : backend.takeTicket?.(this.key, holder)),
+      (holder) => (this.type === 'read' || this.hasLine ? undefined : backend.takeTicket?.(this.key, holder)),
     );
     return this.again;
   }
@@ -342,8 +349,10 @@ export class LockQueue implements LockKeeper, Asker<LockWaiter, AcquireReply> {
 
   /** @returns whether the waiter gets another owner id */
   private abandonOwner(waiter: LockWaiter, attempt: Attempt): boolean {
-    const isAbandoned = attempt.abandon(isRegistered(waiter));
-    if (isAbandoned) waiter.renewOwner();
+    const isAbandoned = attempt.abandon(isRegistered(waiter) || this.place === attempt.owner);
+    if (!isAbandoned) return false;
+    if (this.place === attempt.owner) this.place = undefined;
+    waiter.renewOwner();
     return isAbandoned;
   }
 
@@ -351,6 +360,7 @@ export class LockQueue implements LockKeeper, Asker<LockWaiter, AcquireReply> {
   renewSpentOwner(waiter: LockWaiter): void {
     if (!waiter.ownerSpent) return;
     if (isRegistered(waiter)) this.formerOwners = [...this.formerOwners, waiter.owner];
+    if (this.place === waiter.owner) this.place = undefined;
     waiter.renewOwner();
   }
 
@@ -365,13 +375,32 @@ export class LockQueue implements LockKeeper, Asker<LockWaiter, AcquireReply> {
     if (isRegistered(waiter)) unregister(this.services, { key: this.key, type: terms.type, owner });
   }
 
-  /** Keeps the next writer registered. */
+  /**
+   * Lets this process wait in line once it listens, so that no grant is missed. A caller that tries once does not wait.
+   */
+  private enterLine(waiter: LockWaiter): void {
+    if (waiter.triesOnce || !this.again?.listens) return;
+    if (this.place === undefined) this.place = waiter.owner;
+    else waiter.takePlace(this.place);
+  }
+
+  /** Gives up the place in the line: nobody waits here any more, or the lock came by another way. */
+  private leaveLine(): void {
+    if (this.place === undefined) return;
+    unregister(this.services, { key: this.key, type: this.type, owner: this.place });
+    this.waiting.first?.dropPlace(this.place);
+    this.place = undefined;
+  }
+
+  /** Keeps the next writer registered, or the place in the line. */
   private keepRegistered(): void {
-    const next = () => {
+    const next = (): readonly RegisteredWaiter[] => {
+      if (this.place !== undefined) return [{ owner: this.place, settled: false }];
       const { first } = this.waiting;
       return first !== undefined && isRegistered(first) ? [first] : [];
     };
-    this.heartbeat ??= new WaiterHeartbeat(this.services, this.key, 'write', next, () => this.turn.recheck());
+    const type = this.hasLine ? this.type : 'write';
+    this.heartbeat ??= new WaiterHeartbeat(this.services, this.key, type, next, () => this.turn.recheck());
     this.heartbeat.start();
   }
 
@@ -440,6 +469,8 @@ export class LockQueue implements LockKeeper, Asker<LockWaiter, AcquireReply> {
   hold(held: HeldLock, now: Moment): void {
     this.line.failure = undefined;
     this.line.forgetHolder();
+    if (this.place === held.owner) this.place = undefined;
+    else this.leaveLine();
     this.tenure.hold(held, now);
   }
 
@@ -471,7 +502,7 @@ export class LockQueue implements LockKeeper, Asker<LockWaiter, AcquireReply> {
     const next = this.waiting.first;
     const passed = next !== undefined && this.handOff.pass(held, next, now);
     if (passed !== false) return passed;
-    if (held.type !== 'read') this.again?.releasing();
+    if (held.type !== 'read' && !this.hasLine) this.again?.releasing();
     return tenure.giveBack(held, listener);
   }
 
@@ -480,7 +511,7 @@ export class LockQueue implements LockKeeper, Asker<LockWaiter, AcquireReply> {
    */
   released({ type }: HeldLock, reply: ReleaseReply | undefined): void {
     if (this.waiting.length === 0) this.handOffs?.notFollowed();
-    if (type !== 'read') {
+    if (type !== 'read' && !this.hasLine) {
       if (!reply?.published) this.again?.releasedSilently();
       const again = reply && reply.listeners > 0 ? this.turn : this.again;
       if (reply?.released) again?.yieldTo(reply.listeners, this.waiting.length > 0);

@@ -23,11 +23,14 @@ export function unregister(services: Needs, waiter: OwnerRef): void {
     .finally(() => work.removalEnded());
 }
 
+/** What the backend knows of a waiter. */
+export type RegisteredWaiter = Pick<LockWaiter, 'owner' | 'settled'>;
+
 /**
- * Keeps the waiters of one queue registered in the backend (fair waiters, waiting writers). One command refreshes them
+ * Keeps the waiters of one queue registered in the backend (fair waiters, waiting writers, a place in line). One command refreshes them
  * all, three times within the waiterTimeout, after which the backend considers a silent waiter dead.
  */
-export class WaiterHeartbeat {
+export class WaiterHeartbeat<Registered extends RegisteredWaiter> {
   private timer: Timer | undefined;
 
   /**
@@ -38,8 +41,8 @@ export class WaiterHeartbeat {
     private readonly services: Needs,
     private readonly key: string,
     private readonly type: HeldType,
-    private readonly waiters: () => readonly LockWaiter[],
-    private readonly dropped: (waiter: LockWaiter) => void,
+    private readonly waiters: () => readonly Registered[],
+    private readonly dropped: (waiter: Registered) => void,
   ) {}
 
   start(): void {

@@ -53,6 +53,8 @@ export class TurnToAsk {
   private woken = false;
   private messages = 0;
   private failing = false;
+  /** Whether messages about releases arrive. */
+  listens = false;
   private readonly backOff: BackOff;
 
   /**
@@ -87,6 +89,7 @@ export class TurnToAsk {
     const { woken } = this;
     this.answered();
     if (heldAs !== undefined) this.listenTo(heldAs);
+    else this.stopListeningToOthers();
     if (this.subscription !== undefined && this.missed) return;
     this.listen();
     this.rest('resting', remaining);
@@ -107,6 +110,7 @@ export class TurnToAsk {
 
   acquired(): void {
     this.rank = 0;
+    this.stopListeningToOthers();
     this.answered();
     this.open();
   }
@@ -166,8 +170,9 @@ export class TurnToAsk {
   close(): void {
     this.open();
     this.subscription?.close();
-    this.otherKind?.close();
-    this.subscription = this.otherKind = undefined;
+    this.subscription = undefined;
+    this.stopListeningToOthers();
+    this.listens = false;
   }
 
   private answered(): void {
@@ -205,6 +210,7 @@ export class TurnToAsk {
     // A release may have been missed before the subscription was confirmed, so ask once more.
     subscription.ready.then(() => {
       if (this.subscription !== subscription) return;
+      this.listens = true;
       this.ownMessagesPending = 0;
       this.onChange(false);
     });
@@ -217,6 +223,12 @@ export class TurnToAsk {
     subscription.ready.then(() => {
       if (this.otherKind === subscription) this.onChange(false);
     });
+  }
+
+  /** A line would take this process for others that listen outside it. */
+  private stopListeningToOthers(): void {
+    this.otherKind?.close();
+    this.otherKind = undefined;
   }
 
   /**

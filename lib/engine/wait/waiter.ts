@@ -46,6 +46,17 @@ export class Waiter<Granted> extends Caller<Granted> implements InLine {
     return this.ownerId;
   }
 
+  /** Asks under the owner id of this process's place in the line from now on. */
+  takePlace(ownerId: string): void {
+    this.ownerId = ownerId;
+    this.ownerSpent = false;
+  }
+
+  /** Asks under another owner id if it has asked under this one, which was given up. */
+  dropPlace(ownerId: string): void {
+    if (this.ownerId === ownerId) this.renewOwner();
+  }
+
   /** Notes what a request may have left, if the waiter keeps its owner id. */
   note(attempt: Attempt): void {
     if (!attempt.leavesTraces) return;

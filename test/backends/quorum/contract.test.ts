@@ -19,7 +19,15 @@ describeLockBackend(
       stop: async () => {},
     };
   },
-  { types: QUORUM_TYPES, tokensDiffer: false, adopts: false, numbers: false, flights: false, joinsQuorums: false },
+  {
+    types: QUORUM_TYPES,
+    tokensDiffer: false,
+    adopts: false,
+    numbers: false,
+    flights: false,
+    lines: false,
+    joinsQuorums: false,
+  },
 );
 
 describeQuorum(3);

@@ -18,6 +18,7 @@ export function describeQuorum(count: number): void {
       adopts: false,
       numbers: false,
       flights: false,
+      lines: false,
       joinsQuorums: false,
       nodesLag: true,
     },

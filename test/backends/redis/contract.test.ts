@@ -5,15 +5,26 @@ const watched = new WatchedServer();
 
 describeLockBackend('RedisBackend, one server', watched.open);
 watched.describeKeys({
-  folders: ['fair', 'flight', 'lock', 'read-write', 'waits'],
-  scriptsThatReadLeases: [
+  folders: ['fair', 'flight', 'line', 'lock', 'read-write', 'waits'],
+  withUnnamedKeys: [
     'acquire-all',
     'acquire-read',
     'acquire-write',
+    'adopt-2',
+    'enter-line',
     'find-holders-1',
     'force-release-5',
     'inspect-5',
+    'refresh-places-1',
+    'release-fair',
+    'release-flight-5',
     'release-read',
+    'release-reentrant',
+    'remove-fair-waiter-4',
+    'remove-place-1',
+    'renew-fair',
     'renew-read',
+    'renew-reentrant',
+    'transfer-reentrant-2',
   ],
 });

@@ -63,7 +63,9 @@ describe('a client that has ended', () => {
     const locks = service(client);
     const held = await service(world.server.url).acquire('order');
     const waiting = [1, 2, 3].map(() => errorOf(locks.acquire('order')));
-    await until(async () => (await world.redis.pubsub('NUMSUB', 'redisson_lock__channel:{lock:order}'))[1] === 1);
+    await until(
+      async () => (await world.redis.pubsub('CHANNELS', 'nestjs_redis_lock_turn:{lock:order}:*')).length === 1,
+    );
     client.disconnect();
     await held.release();
     for (const error of await Promise.all(waiting)) expect(error).toMatchObject({ name: 'LockUnavailableError' });
@@ -86,7 +88,7 @@ describe('a client that has ended', () => {
     // The holder has a subscription, too.
     const waitedFor = async () =>
       (await world.redis.pubsub('CHANNELS')).filter((name) => !/lock_client/.test(String(name)));
-    await until(async () => (await waitedFor()).length === 3);
+    await until(async () => (await waitedFor()).length === 4);
     client.disconnect();
     for (const error of await Promise.all(waiting)) {
       expect(error).toBeInstanceOf(LockUnavailableError);

@@ -5,7 +5,10 @@ import { startCluster } from '../../support/servers/redis-cluster.js';
 
 const watched = new WatchedServer();
 describeSynchronizerBackend('Redis, one server', watched.open);
-watched.describeKeys({ folders: ['count', 'latch', 'leased-permits', 'semaphore'], scriptsThatReadLeases: [] });
+watched.describeKeys({
+  folders: ['count', 'latch', 'leased-permits', 'semaphore'],
+  withUnnamedKeys: ['release-reentrant'],
+});
 
 describeSynchronizerBackend('Redis, cluster', async () => {
   const cluster = await startCluster();

@@ -10,6 +10,8 @@ interface Step {
   /** 1 or −1 if a caller that has to be served begins or ends its wait, otherwise 0. */
   readonly waiters: number;
   readonly call: string;
+  /** Nobody released the lock: its lease ended. */
+  readonly lapsed?: boolean;
 }
 
 /** This many grants to callers that came later are no accident. */
@@ -57,8 +59,10 @@ export function notPassedOver(most: number): Rule {
  *   permits for one of the waiting callers
  * @param most how many milliseconds may pass between one holder and the next: a few round trips to the backend
  * @param since when the faults were over
+ * @param lapseNoticed how much later the first in line may learn that a lease has ended which nobody released: when it
+ *   refreshes its place, because its timer is that of an earlier holder
  */
-export function servedInTime(permits: ReadonlyMap<string, number>, most: number, since = 0): Rule {
+export function servedInTime(permits: ReadonlyMap<string, number>, most: number, since = 0, lapseNoticed = 0): Rule {
   return (digest) => {
     const violations: Violation[] = [];
     for (const [lock, steps] of stepsByLock(digest)) {
@@ -68,8 +72,10 @@ export function servedInTime(permits: ReadonlyMap<string, number>, most: number,
       let taken = 0;
       let waiters = 0;
       let free: Instant | undefined;
+      let lapsed = false;
       for (const step of steps) {
-        if (isFree() && waiters > 0 && free !== undefined && step.at.at - Math.max(free.at, since) > most) {
+        const allowed = most + (lapsed ? lapseNoticed : 0);
+        if (isFree() && waiters > 0 && free !== undefined && step.at.at - Math.max(free.at, since) > allowed) {
           const waited = `${(step.at.at - free.at).toFixed(1)} ms`;
           violations.push({
             rule: 'served in time',
@@ -81,6 +87,7 @@ export function servedInTime(permits: ReadonlyMap<string, number>, most: number,
         }
         const stoodFree = isFree() && waiters > 0;
         taken += step.taken;
+        if (step.taken < 0) lapsed = step.lapsed ?? false;
         if (step.wish > 0) wishes.push(step.wish);
         else if (step.wish < 0) wishes.splice(wishes.indexOf(-step.wish), 1);
         waiters += step.waiters;
@@ -107,12 +114,12 @@ function stepsByLock({ calls, tenures, latches, crashed, end }: Digest): Map<str
     add(names[0], { at: sent, taken: 0, wish: permits, waiters, call });
     add(names[0], { at: answered ?? crashed.get(process) ?? end, taken: 0, wish: -permits, waiters: -waiters, call });
   }
-  for (const { lock, type, call, permits, granted, valid } of tenures) {
+  for (const { lock, type, call, permits, granted, valid, detached: lapsed } of tenures) {
     if (type === 'latch') continue;
     // Counted from the grant on, even if the lease had already ended then.
     add(lock, { at: granted, taken: permits, wish: 0, waiters: 0, call });
     const over = valid.at(-1)?.to ?? granted;
-    add(lock, { at: before(over, granted) ? granted : over, taken: -permits, wish: 0, waiters: 0, call });
+    add(lock, { at: before(over, granted) ? granted : over, taken: -permits, wish: 0, waiters: 0, call, lapsed });
   }
   for (const steps of locks.values()) steps.sort((one, other) => (before(one.at, other.at) ? -1 : 1));
   return locks;

@@ -27,9 +27,9 @@ async function agree(
     listenings,
     fc.commands(lockCommands, { maxCommands: length, size: 'max' }),
     async (listening, commands) => {
-      const model = new LockModel();
+      const model: LockModel = new LockModel((key) => world.listens(key));
       const { clients, elapse } = open();
-      const world = new ModelWorld(model, clients, elapse, `lock:${++run}:`);
+      const world: ModelWorld = new ModelWorld(model, clients, elapse, `lock:${++run}:`);
       try {
         await Promise.all(listening.map(({ client, name, channel }) => world.listen(client, name, channel)));
         await fc.asyncModelRun(() => ({ model, real: world }), commands);

@@ -1,4 +1,4 @@
-import type { LockType } from '../../../lib/backends/lock-backend.js';
+import { hasLine, type LockType } from '../../../lib/backends/lock-backend.js';
 
 export interface Part {
   readonly key: string;
@@ -9,12 +9,13 @@ export interface Part {
 export const isReadWrite = (type: LockType): boolean => type === 'read' || type === 'write';
 
 /**
- * Who is woken by a change: all listeners of a channel, or the client of one fair waiter. `maybe`: only the clock,
+ * Who is woken by a change: all listeners of a channel, the client of one fair waiter, or of the first in line. `maybe`: only the clock,
  * which the model does not know, decides whether they are woken.
  */
 export type Call =
   | { readonly key: string; readonly channel: 'plain' | 'readWrite'; readonly maybe?: true }
-  | { readonly key: string; readonly head: string };
+  | { readonly key: string; readonly head: string }
+  | { readonly key: string; readonly first: string };
 
 /** The state of one lock. */
 class Lock {
@@ -27,6 +28,10 @@ class Lock {
   readonly queue: string[] = [];
   /** Waiting writers. */
   readonly announced = new Set<string>();
+  /** Processes that wait in line, in order. */
+  readonly line: string[] = [];
+  /** The first in line was told of a release that left the lock free for those who stand in no line. */
+  told: string | undefined;
 
   get isFree(): boolean {
     return this.plain === undefined && this.writer === undefined && this.readers.size === 0;
@@ -39,6 +44,9 @@ class Lock {
  */
 export class LockModel {
   private readonly locks = new Map<string, Lock>();
+
+  /** @param listens whether somebody listens to the plain channel of this key, and so outside its line */
+  constructor(private readonly listens: (key: string) => boolean = () => false) {}
 
   at(key: string): Lock {
     const lock = this.locks.get(key) ?? new Lock();
@@ -91,7 +99,7 @@ export class LockModel {
     const { key, type, owner } = part;
     if (!this.has(part)) return [];
     if (type === 'fair') return this.headOrOthers(key);
-    if (!isReadWrite(type)) return [{ key, channel: 'plain' }];
+    if (!isReadWrite(type)) return this.others(key);
     const { readers, writer } = this.at(key);
     // Beside other leases, the lock may end as late as before.
     const isAlone = type === 'read' ? readers.size === 1 && writer === undefined : !readers.has(owner);
@@ -102,7 +110,7 @@ export class LockModel {
     const { key, type } = part;
     this.lapse(part);
     if (type === 'fair') return this.headOrOthers(key);
-    if (!isReadWrite(type)) return [{ key, channel: 'plain' }];
+    if (!isReadWrite(type)) return this.others(key);
     const lock = this.at(key);
     if (type === 'write' || lock.isFree) return [{ key, channel: 'readWrite' }];
     // While other readers remain, nobody can enter when a reader leaves, but the lock may now expire earlier.
@@ -123,20 +131,23 @@ export class LockModel {
 
   /** Registers a waiter, if this type has registered waiters. */
   keepPlace({ key, type, owner }: Part): void {
-    const { queue, announced } = this.at(key);
-    if (type === 'fair' && !queue.includes(owner)) queue.push(owner);
+    const { queue, announced, line } = this.at(key);
     if (type === 'write') announced.add(owner);
+    else if (type === 'fair' && !queue.includes(owner)) queue.push(owner);
+    else if (hasLine(type) && !line.includes(owner)) line.push(owner);
   }
 
   hasPlace({ key, type, owner }: Part): boolean {
-    const { queue, announced } = this.at(key);
+    const { queue, announced, line } = this.at(key);
+    if (hasLine(type)) return line.includes(owner);
     return type === 'fair' ? queue.includes(owner) : type === 'write' && announced.has(owner);
   }
 
   /** Removes the waiter silently. */
   forgetPlace({ key, type, owner }: Part): void {
-    const { queue, announced } = this.at(key);
-    if (type === 'fair' && queue.includes(owner)) queue.splice(queue.indexOf(owner), 1);
+    const { queue, announced, line } = this.at(key);
+    const order = hasLine(type) ? line : type === 'fair' ? queue : [];
+    if (order.includes(owner)) order.splice(order.indexOf(owner), 1);
     if (type === 'write') announced.delete(owner);
   }
 
@@ -144,15 +155,24 @@ export class LockModel {
    * A refresh may find that the waiter that had been woken has died: the next one is woken, or those of other types.
    */
   refreshed({ key, type }: Part): readonly Call[] {
-    return type === 'fair' && this.at(key).isFree ? this.headOrOthers(key) : [];
+    if (!this.at(key).isFree) return [];
+    return hasLine(type) ? this.serveLine(key, false) : type === 'fair' ? this.headOrOthers(key) : [];
+  }
+
+  /** Who enters the line of a free lock lets its first place go first. */
+  entered({ key, owner }: Part): readonly Call[] {
+    const { line, isFree } = this.at(key);
+    return isFree && line.length > 0 && line[0] !== owner ? this.serveLine(key, false) : [];
   }
 
   removeWaiter(part: Part): readonly Call[] {
-    if (!this.hasPlace(part)) return [];
     const { key, type, owner } = part;
+    // The lock may have been granted to a place in line.
+    if (!this.hasPlace(part)) return hasLine(type) && this.has(part) ? this.release(part) : [];
     const lock = this.at(key);
-    const wasHead = lock.queue[0] === owner;
+    const wasHead = (hasLine(type) ? lock.line : lock.queue)[0] === owner;
     this.forgetPlace(part);
+    if (hasLine(type)) return wasHead ? this.serveLine(key, false) : [];
     if (type === 'fair') return wasHead && lock.isFree ? this.headOrOthers(key) : [];
     return lock.announced.size === 0 && lock.writer === undefined ? [{ key, channel: 'readWrite' }] : [];
   }
@@ -161,7 +181,7 @@ export class LockModel {
     const lock = this.at(key);
     lock.plain = lock.writer = undefined;
     lock.readers.clear();
-    return [{ key, channel: 'plain' }, { key, channel: 'readWrite' }, ...this.headOf(key)];
+    return [{ key, channel: 'readWrite' }, ...this.headOf(key), ...this.others(key)];
   }
 
   /** All holders of this lock, with the type that they asked for. */
@@ -174,9 +194,10 @@ export class LockModel {
   }
 
   waiters(key: string): readonly Part[] {
-    const { queue, announced } = this.at(key);
+    const { queue, announced, line } = this.at(key);
     return [
       ...queue.map((owner): Part => ({ key, type: 'fair', owner })),
+      ...line.map((owner): Part => ({ key, type: 'reentrant', owner })),
       ...[...announced].map((owner): Part => ({ key, type: 'write', owner })),
     ];
   }
@@ -195,7 +216,24 @@ export class LockModel {
 
   /** The head of the queue or, if nobody is in it, waiters of other types. */
   private headOrOthers(key: string): readonly Call[] {
-    return this.at(key).queue.length > 0 ? this.headOf(key) : [{ key, channel: 'plain' }];
+    return this.at(key).queue.length > 0 ? this.headOf(key) : this.others(key);
+  }
+
+  /** Those who listen to the plain channel, and the first in line. */
+  private others(key: string): readonly Call[] {
+    return [{ key, channel: 'plain' }, ...this.serveLine(key, this.listens(key))];
+  }
+
+  /** Grants a free lock to the first in line, but every second time leaves it to those who listen outside the line. */
+  private serveLine(key: string, othersListen: boolean): readonly Call[] {
+    const lock = this.at(key);
+    const [first] = lock.line;
+    if (first === undefined) return [];
+    if (lock.isFree) {
+      if (othersListen && lock.told !== first) lock.told = first;
+      else this.grant({ key, type: 'reentrant', owner: first });
+    }
+    return [{ key, first }];
   }
 
   private headOf(key: string): readonly Call[] {

@@ -1,4 +1,4 @@
-import type { LockType, Subscription } from '../../../lib/backends/lock-backend.js';
+import type { LineBackend, LockType, Subscription } from '../../../lib/backends/lock-backend.js';
 import type { QuorumMember } from '../../../lib/backends/quorum/quorum-member.js';
 import { until } from '../../support/until.js';
 import type { Call, LockModel } from './lock-model.js';
@@ -8,17 +8,19 @@ export interface Client {
   readonly backend: QuorumMember;
 }
 
+export type Channel = 'plain' | 'readWrite' | 'fair' | 'line';
+
 /** A subscription of a client, and how often it should have been called, and how much more often it may have been. */
 interface Ear {
   readonly client: Client;
   readonly key: string;
-  readonly channel: 'plain' | 'readWrite' | 'fair';
+  readonly channel: Channel;
   heard: number;
   expected: number;
   allowed: number;
 }
 
-const TYPE_OF: Record<Ear['channel'], LockType> = { plain: 'reentrant', readWrite: 'write', fair: 'fair' };
+const TYPE_OF: Record<Exclude<Channel, 'line'>, LockType> = { plain: 'reentrant', readWrite: 'write', fair: 'fair' };
 
 /** A real backend with the requests of a run, and the model of what it should have done. */
 export class ModelWorld {
@@ -43,16 +45,25 @@ export class ModelWorld {
     return `${this.clients[client].id}:${number}`;
   }
 
-  async listen(client: number, name: string, channel: Ear['channel']): Promise<void> {
+  async listen(client: number, name: string, channel: Channel): Promise<void> {
     const listener = this.clients[client];
     const ear: Ear = { client: listener, key: this.key(name), channel, heard: 0, expected: 0, allowed: 0 };
     const hear = () => {
       ear.heard++;
     };
-    const subscription = listener.backend.subscribe(ear.key, TYPE_OF[channel], listener.id, hear);
+    const { backend, id } = listener;
+    const subscription =
+      channel === 'line'
+        ? (backend.line as LineBackend).listen(ear.key, id, hear)
+        : backend.subscribe(ear.key, TYPE_OF[channel], id, hear);
     this.ears.push(ear);
     this.subscriptions.push(subscription);
     await subscription.ready;
+  }
+
+  /** Whether somebody listens to the plain channel of this key. */
+  listens(key: string): boolean {
+    return this.ears.some((ear) => ear.key === key && ear.channel === 'plain');
   }
 
   /** Records who has to be woken by what `client` did. Returns how many other clients these are. */
@@ -66,7 +77,8 @@ export class ModelWorld {
         continue;
       }
       ear.expected++;
-      if (ear.client !== client) others.add(ear.client.id);
+      // Those who wait in line are not counted, because a release grants them the lock.
+      if (ear.client !== client && ear.channel !== 'line') others.add(ear.client.id);
     }
     return others.size;
   }
@@ -92,5 +104,8 @@ export class ModelWorld {
 
 function hears({ key, channel, client }: Ear, call: Call): boolean {
   if (key !== call.key) return false;
-  return 'channel' in call ? channel === call.channel : channel === 'fair' && call.head.startsWith(`${client.id}:`);
+  if ('channel' in call) return channel === call.channel;
+  return 'head' in call
+    ? channel === 'fair' && call.head.startsWith(`${client.id}:`)
+    : channel === 'line' && call.first.startsWith(`${client.id}:`);
 }

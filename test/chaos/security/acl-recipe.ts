@@ -10,7 +10,7 @@ export const ACL_RECIPE = {
    */
   channels: ['&*'],
   /** Used instead if there are no fair locks: for messages about releases and forced releases. */
-  channelsWithoutFairLocks: ['&redisson_*', '&nestjs_redis_lock_client:*'],
+  channelsWithoutFairLocks: ['&redisson_*', '&nestjs_redis_lock_client:*', '&nestjs_redis_lock_turn:*'],
   /** Needed by the connections. */
   connection: [
     '+evalsha',

@@ -33,6 +33,8 @@ const IDLE_WITHIN = 11_000;
 const SHORT_LEASES = [300, 1_000] as const;
 const LONG_LEASES = [60_000, 120_000] as const;
 
+const LONGEST_WAITER_TIMEOUT = 600;
+
 /**
  * Within how many milliseconds a caller of several locks must be served in a crowd. This is less than the crowd lasts.
  */
@@ -156,7 +158,7 @@ export class Simulation {
     const release = RELEASE ?? (this.seed % 2 === 0 ? 'background' : 'confirmed');
     const settings = {
       watchdogTimeout: chance.whole(shortest, longest),
-      waiterTimeout: chance.whole(200, 600),
+      waiterTimeout: chance.whole(200, LONGEST_WAITER_TIMEOUT),
       release,
     } as const;
     const member = new Member(time, process, link, this.history, settings);
@@ -293,6 +295,7 @@ export class Simulation {
     const verdict = checkHistory(this.history, {
       permits: this.shared.permits,
       servedWithin,
+      lapseNoticed: LONGEST_WAITER_TIMEOUT / 3,
       severalWithin: this.kind.mostFaults === 0 ? SEVERAL_WITHIN : undefined,
       reportedWithin: this.standsStill ? undefined : REPORTED_WITHIN,
       lossesReportedWithin: REPORTED_WITHIN,

@@ -54,7 +54,7 @@ function describeSilence(world: ContractWorld): void {
   it('receives no messages any more, while others do', async () => {
     const client = await world.connect();
     const [ann, bob] = world.owners('reentrant', 2);
-    const closed = new Listener(client, ann.key, 'reentrant');
+    const closed = new Listener((heard) => client.backend.subscribe(ann.key, 'reentrant', client.id, heard));
     await closed.ready;
     const open = await world.listen(bob);
     await client.backend.close();

@@ -86,8 +86,19 @@ export class ContractWorld {
   }
 
   /** Subscribes as this owner's process would. Messages are received from the moment this settles. */
-  async listen({ client, key, type }: Owner): Promise<Listener> {
-    const listener = new Listener(client, key, type);
+  listen({ client, key, type }: Owner): Promise<Listener> {
+    return this.opened((heard) => client.backend.subscribe(key, type, client.id, heard));
+  }
+
+  /** Listens as a process that waits in line. */
+  listenInLine({ client: { backend, id }, key }: Owner): Promise<Listener> {
+    const { line } = backend;
+    if (line === undefined) throw new Error('this backend has no lines');
+    return this.opened((heard) => line.listen(key, id, heard));
+  }
+
+  private async opened(subscribe: ConstructorParameters<typeof Listener>[0]): Promise<Listener> {
+    const listener = new Listener(subscribe);
     this.listeners.push(listener);
     await listener.ready;
     return listener;

@@ -40,6 +40,8 @@ export interface Capabilities {
   readonly nodesLag?: boolean;
   /** Whether it can be a node of a quorum. Default true. */
   readonly joinsQuorums?: boolean;
+  /** Whether processes wait in line. Default true. */
+  readonly lines?: boolean;
   /** Whether releases are published, for waiters to listen for. Default true. */
   readonly publishes?: boolean;
   /**

@@ -1,6 +1,5 @@
-import type { HeldType, Wake } from '../../../lib/backends/lock-backend.js';
+import type { Subscription, Wake } from '../../../lib/backends/lock-backend.js';
 import { until } from '../../support/until.js';
-import type { Client } from './fixture.js';
 
 /** A subscription that counts what it receives. */
 export class Listener {
@@ -9,8 +8,8 @@ export class Listener {
   readonly ready: Promise<void>;
   readonly close: () => void;
 
-  constructor(client: Client, key: string, type: HeldType) {
-    const subscription = client.backend.subscribe(key, type, client.id, (wake) => {
+  constructor(subscribe: (listener: (wake: Wake) => void) => Subscription) {
+    const subscription = subscribe((wake) => {
       if (wake.kind === 'message') this.heard.push(wake);
     });
     this.ready = subscription.ready;

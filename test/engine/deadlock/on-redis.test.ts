@@ -123,7 +123,13 @@ describe('the detection of deadlocks on Redis', () => {
   });
 
   it('is reported to fail if a permission is missing, and harms nothing', async () => {
-    const keys = ['~lock:*', '~redisson_lock_*', '~nestjs_redis_lock_clock', '~nestjs_redis_lock_client*'];
+    const keys = [
+      '~lock:*',
+      '~redisson_lock_*',
+      '~nestjs_redis_lock_clock',
+      '~nestjs_redis_lock_client*',
+      '~nestjs_redis_lock_turn*',
+    ];
     const rules = ['on', '>secret', ...keys, '&*', '+@all'];
     await redis.client().call('ACL', 'SETUSER', 'short', 'reset', ...rules);
     const warnings: string[] = [];

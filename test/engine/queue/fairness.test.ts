@@ -1,4 +1,5 @@
 import { setTimeout as sleep } from 'node:timers/promises';
+import type { LockType } from '../../../lib/backends/lock-requests.js';
 import { openWorld, STORES } from '../../support/lock-world.js';
 import { Section } from '../../support/section.js';
 import { woken } from '../../support/time-limits.js';
@@ -77,12 +78,12 @@ describe.each(STORES)('fairness among processes, on %s', (store) => {
     expect(commandsPerBody).toBeLessThan(6);
   });
 
-  /** Wakes seven processes at once, and counts their attempts until each of them was served. */
-  const wakeSeven = async () => {
+  /** Seven processes wait for one lock. Counts their attempts until each of them was served. */
+  const serveSeven = async (type: LockType) => {
     const [first, ...others] = await world.processes(8);
-    const held = await first.locks.acquire('order');
+    const held = await first.locks.acquire('order', { type });
     const served = others.map(async ({ locks }) => {
-      const lease = await locks.acquire('order');
+      const lease = await locks.acquire('order', { type });
       await sleep(20); // long enough for the others to take their tickets, also on a slow machine
       await lease.release();
     });
@@ -95,8 +96,14 @@ describe.each(STORES)('fairness among processes, on %s', (store) => {
     return { attempts: count('acquire'), tickets: count('takeTicket') };
   };
 
-  it('lets processes that were woken but found the lock busy come one by one', async () => {
-    const rounds = [await wakeSeven(), await wakeSeven(), await wakeSeven()];
+  it('lets processes that wait in line ask once each', async () => {
+    const { attempts, tickets } = await serveSeven('reentrant');
+    expect(attempts).toBe(7);
+    expect(tickets).toBe(0);
+  });
+
+  it('lets writers that were woken but found the lock busy come one by one', async () => {
+    const rounds = [await serveSeven('write'), await serveSeven('write'), await serveSeven('write')];
     // A slow machine can only add attempts, so the best round counts.
     const [best] = rounds.sort((one, other) => one.attempts - other.attempts);
     // At first all try at once. Then one process tries per turn, and the next one may check once whether that turn was

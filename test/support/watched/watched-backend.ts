@@ -32,6 +32,7 @@ type Command = Exclude<
   | 'connectionError'
   | 'synchronizers'
   | 'waits'
+  | 'line'
   | 'flights'
   | 'directory'
   | 'health'
@@ -223,8 +224,15 @@ export class WatchedBackend implements LockBackend {
   }
 
   subscribe(key: string, type: HeldType, clientId: string, listener: (wake: Wake) => void): Subscription {
+    return this.watch((hear) => this.backend.subscribe(key, type, clientId, hear), listener);
+  }
+
+  private watch(
+    subscribe: (listener: (wake: Wake) => void) => Subscription,
+    listener: (wake: Wake) => void,
+  ): Subscription {
     let confirmed = this.silence === undefined;
-    const subscription = this.backend.subscribe(key, type, clientId, (wake) => confirmed && listener(wake));
+    const subscription = subscribe((wake) => confirmed && listener(wake));
     this.subscriptions++;
     this.subscribed++;
     let open = true;
@@ -240,6 +248,13 @@ export class WatchedBackend implements LockBackend {
       subscription.close();
     };
     return { ready, close };
+  }
+
+  get line(): LockBackend['line'] {
+    const { line } = this.backend;
+    return (
+      line && { listen: (key, clientId, listener) => this.watch((hear) => line.listen(key, clientId, hear), listener) }
+    );
   }
 
   listenToClient(clientId: string, listener: (removal: Removal) => void): Subscription {

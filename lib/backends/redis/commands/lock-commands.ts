@@ -1,6 +1,8 @@
 // Commands about one lock that are too rare to be sent in batches.
 import {
   type Acquired,
+  type AcquireReply,
+  type AcquireRequest,
   type AdoptReply,
   type AdoptRequest,
   type ExpectedHolders,
@@ -11,14 +13,15 @@ import {
   TICKET_LIFETIME,
   type TransferRequest,
 } from '../../lock-backend.js';
+import { servesLines } from '../../owner-ids.js';
 import { keysOf } from '../calls/item-answer.js';
 import type { ScriptContext } from '../calls/script-context.js';
-import { lastTicket } from '../lock-keys.js';
+import { fencingToken, lastTicket } from '../lock-keys.js';
 import { arrayOf, integerOf } from '../reply-shape.js';
 import { scripts } from '../scripts.js';
-import { copyOf, remainingTime } from './acquire-reply.js';
+import { busyReply, copyOf, remainingTime } from './acquire-reply.js';
 import { FAIR_KEYS, LOCK_SCRIPTS, TOKEN_COUNTER } from './lock-scripts.js';
-import { tokenSource } from './token-source.js';
+import { clockOf, tokenSource } from './token-source.js';
 
 /** Replaces an owner by another one in one step; undefined when it did not hold the lock. */
 export async function transfer(request: TransferRequest, context: ScriptContext): Promise<Acquired | undefined> {
@@ -36,6 +39,25 @@ export async function transfer(request: TransferRequest, context: ScriptContext)
   const [token, reserved] = arrayOf(reply, server).map((part) => integerOf(part, server));
   await replicaCheck?.confirm(call, [{ key, type, owner: to }]);
   return { ...highestToken.acquired(token, reserved), ...copyOf(call) };
+}
+
+/** Acquires a lock, or makes or keeps a place in its line. */
+export async function enterLine(request: AcquireRequest, context: ScriptContext): Promise<AcquireReply> {
+  const { connection, highestToken, single, replicaCheck } = context;
+  const { key, type, owner, leaseTime, reserve, waiterTimeout } = request;
+  const publish = await context.publishMode.command(key);
+  const keys = [clockOf(connection, key), key, ...(type === 'fenced' ? [fencingToken(key)] : [])];
+  const args = [highestToken.seen, leaseTime, reserve, owner, waiterTimeout, publish].map(String);
+  const { reply, call } = await single.callInTime(scripts['enter-line'], keys, args);
+  const server = connection.description;
+  const [first, second, third, isFirst] = arrayOf(reply, server);
+  if (isFirst === undefined) {
+    await replicaCheck?.confirm(call, [request]);
+    return { ...highestToken.acquired(integerOf(first, server), integerOf(second, server)), ...copyOf(call) };
+  }
+  const busy = { ...busyReply(first, second, server, third), ...copyOf(call) };
+  const listensToOthers = isFirst === 1 && busy.heldAs === undefined && !servesLines(String(second));
+  return listensToOthers ? { ...busy, heldAs: 'reentrant' } : busy;
 }
 
 /** Takes over a detached lock from the owner of its ticket. */

@@ -64,6 +64,12 @@ export const FAIR_KEYS: readonly KeyOfLock[] = [
   { of: ({ key }) => fairHeartbeats(key), type: 'zset' },
 ];
 
+/** The places of a line. They are made by `enter-line`. */
+const PLACES: LockTypeScripts['waiters'] = {
+  refresh: { name: 'refresh-places-1', keys: [LOCK], publishes: true },
+  remove: { name: 'remove-place-1', keys: [LOCK] },
+};
+
 /** Which scripts each lock type has, and which keys they need. */
 export const LOCK_SCRIPTS: Record<HeldType, LockTypeScripts> & Record<TransferableType, TransferScript> = {
   reentrant: {
@@ -71,12 +77,14 @@ export const LOCK_SCRIPTS: Record<HeldType, LockTypeScripts> & Record<Transferab
     release: { name: 'release-reentrant', keys: [LOCK] },
     renew: { name: 'renew-reentrant', keys: [LOCK] },
     transfer: { name: 'transfer-reentrant-2', keys: [LOCK] },
+    waiters: PLACES,
   },
   fenced: {
     acquire: { name: 'acquire-fenced', keys: [LOCK, TOKEN_COUNTER] },
     release: { name: 'release-reentrant', keys: [LOCK] },
     renew: { name: 'renew-reentrant', keys: [LOCK] },
     transfer: { name: 'transfer-reentrant-2', keys: [LOCK] },
+    waiters: PLACES,
   },
   fair: {
     acquire: { name: 'acquire-fair', keys: FAIR_KEYS, option: 'waiterTimeout' },

@@ -49,8 +49,14 @@ export class ReleaseBatch implements BatchedScript<MemberReleaseRequest, Release
 
   args(requests: readonly MemberReleaseRequest[]): string[] {
     const args = [requests[0].quietly ? '' : this.publish()];
+    if (this.script === scripts['release-reentrant']) args.push(this.countsAll(args[0]) ? '' : '1');
     for (const { owner } of requests) args.push(owner);
     return args;
+  }
+
+  /** Whether the server that publishes counts all who listen. A node of a cluster counts only its own clients. */
+  private countsAll(publish: string): boolean {
+    return publish === 'SPUBLISH' || !this.connection.isCluster;
   }
 
   read(reply: unknown, index: number, request: MemberReleaseRequest, call: ScriptCall): ReleaseReply {

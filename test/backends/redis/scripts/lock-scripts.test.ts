@@ -380,7 +380,7 @@ describe('release-reentrant', () => {
     await world.redis.hset('b{x}', 'c:2', '1');
     let reply: unknown;
     const heard = await world.published(async () => {
-      reply = await world.run('release-reentrant', ['a', 'b{x}'], ['PUBLISH', 'c:1', 'c:2']);
+      reply = await world.run('release-reentrant', ['a', 'b{x}'], ['PUBLISH', '', 'c:1', 'c:2']);
     });
     expect(reply).toBe(1);
     expect(heard).toEqual(['redisson_lock__channel:{a} 0', 'redisson_lock__channel:b{x} 0']);
@@ -391,11 +391,11 @@ describe('release-reentrant', () => {
     await world.redis.hset('a', 'c:1', '1');
     await world.redis.set('text', 'of somebody else');
     const before = await world.now();
-    const reply = (await world.run('release-reentrant', ['a', 'free', 'text'], ['PUBLISH', 'c:1', 'c:2', 'c:3'])) as [
-      number,
-      [number, number],
-      unknown,
-    ];
+    const reply = (await world.run(
+      'release-reentrant',
+      ['a', 'free', 'text'],
+      ['PUBLISH', '', 'c:1', 'c:2', 'c:3'],
+    )) as [number, [number, number], unknown];
     expect(reply).toEqual([0, [-1, expect.any(Number)], [[expect.stringContaining('WRONGTYPE'), 'string']]]);
     expectBetween(reply[1][1], before, await world.now());
   });
@@ -404,13 +404,15 @@ describe('release-reentrant', () => {
     for (const lock of ['a', 'b', 'c']) await world.redis.hset(lock, 'c:1', '1');
     const listener = world.server.client();
     await listener.subscribe('redisson_lock__channel:{a}');
-    expect(await world.run('release-reentrant', ['a', 'b', 'c'], ['PUBLISH', 'c:1', 'c:1', 'c:1'])).toEqual([1, 0, 0]);
+    expect(await world.run('release-reentrant', ['a', 'b', 'c'], ['PUBLISH', '', 'c:1', 'c:1', 'c:1'])).toEqual([
+      1, 0, 0,
+    ]);
   });
 
   it('publishes nothing without a command to publish with', async () => {
     await world.redis.hset('a', 'c:1', '1');
     const heard = await world.published(async () => {
-      expect(await world.run('release-reentrant', ['a'], ['', 'c:1'])).toBe(0);
+      expect(await world.run('release-reentrant', ['a'], ['', '', 'c:1'])).toBe(0);
     });
     expect(heard).toEqual([]);
   });

@@ -8,6 +8,7 @@ import {
   BackendError,
   type ExpectedHolders,
   type HeldType,
+  type LineBackend,
   type LockBackend,
   type LockState,
   type OwnerRef,
@@ -295,6 +296,14 @@ export class SimulatedLink implements LockBackend, ServerClient {
     const ask = (hear: (wake: Wake) => void) => this.backend.subscribe(key, type, clientId, hear);
     return new SimulatedSubscription(this, ask, listener, () => listener({ kind: 'resync' }));
   }
+
+  readonly line: LineBackend = {
+    listen: (key, clientId, listener) => {
+      if (this.closed) return { ready: new Promise(() => {}), close: () => {} };
+      const ask = (hear: (wake: Wake) => void) => (this.backend.line as LineBackend).listen(key, clientId, hear);
+      return new SimulatedSubscription(this, ask, listener, () => listener({ kind: 'resync' }));
+    },
+  };
 
   listenToClient(clientId: string, listener: (removal: Removal) => void): Subscription {
     if (this.closed) return { ready: new Promise(() => {}), close: () => {} };

@@ -22,6 +22,9 @@
 -- @include fair/leave-queue
 -- @include fair/head-of
 -- @include fair/set-timeout
+-- @include line/line-of
+-- @include line/first-in-line
+-- @include line/serve-line
 -- @include fair/wake-head
 local lock, queue = KEYS[1], fairQueue(2)
 local publish, waiterTimeout = ARGV[1], tonumber(ARGV[2])

@@ -23,6 +23,9 @@
 -- @include fair/waits-until
 -- @include fair/leave-queue
 -- @include fair/head-of
+-- @include line/line-of
+-- @include line/first-in-line
+-- @include line/serve-line
 -- @include fair/wake-head
 local publish = ARGV[1]
 local now = serverTime()

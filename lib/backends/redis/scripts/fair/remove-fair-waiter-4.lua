@@ -19,6 +19,9 @@
 -- @include fair/waits-until
 -- @include fair/leave-queue
 -- @include fair/head-of
+-- @include line/line-of
+-- @include line/first-in-line
+-- @include line/serve-line
 -- @include fair/wake-head
 local lock, queue = KEYS[1], fairQueue(2)
 local publish, owner = ARGV[1], ARGV[2]

@@ -23,6 +23,10 @@
 -- @include release-replies
 -- @include server-time
 -- @include prefixed
+-- @include publish-to
+-- @include line/line-of
+-- @include line/first-in-line
+-- @include line/serve-line
 local time = redis.call('TIME')
 local micros = time[1] * 1000000 + time[2]
 local seen = tonumber(ARGV[3])
@@ -80,4 +84,5 @@ redis.call('HDEL', lock, owner)
 redis.pcall('DEL', wanted)
 -- The lock is released even if the user may not publish.
 local listeners = redis.pcall(publish, prefixed('redisson_lock__channel', lock), '0')
+pcall(serveLine, lock, publish, type(listeners) == 'number' and listeners > 0)
 return { type(listeners) == 'number' and listeners or NOT_PUBLISHED, isStored, refusal }

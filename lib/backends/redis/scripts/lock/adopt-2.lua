@@ -25,6 +25,10 @@
 -- @include publish-to
 -- @include becomes-shorter
 -- @include wake-if-shorter
+-- @include server-time
+-- @include line/line-of
+-- @include line/first-in-line
+-- @include line/serve-line
 -- @include expire
 -- @include tokens
 -- @include is-owner
@@ -51,6 +55,9 @@ if isFirst then
   redis.call('HDEL', lock, from .. suffix)
   expire(lock, leaseTime)
   wakeIfShorter(publish, channel, writes and '1' or '0', former, leaseTime)
+  if becomesShorter(former, leaseTime) then
+    pcall(serveLine, lock, publish, false)
+  end
 else
   expire(lock, math.max(leaseTime, former))
 end

@@ -24,6 +24,9 @@
 -- @include fair/waits-until
 -- @include fair/leave-queue
 -- @include fair/head-of
+-- @include line/line-of
+-- @include line/first-in-line
+-- @include line/serve-line
 -- @include fair/wake-head
 -- @include is-owner
 -- @include lock-fields
@@ -81,7 +84,8 @@ if redis.call('EXISTS', lock) == 0 then
   publishTo(publish, prefixed('redisson_rwlock', lock), '1')
   local _, head = wakeHead(fairQueue(2), lock, publish, serverTime())
   if head then
-    publishTo(publish, prefixed('redisson_lock__channel', lock), '0')
+    local listeners = publishTo(publish, prefixed('redisson_lock__channel', lock), '0')
+    pcall(serveLine, lock, publish, (listeners or 0) > 0)
   end
 end
 for client, removed in pairs(clients) do

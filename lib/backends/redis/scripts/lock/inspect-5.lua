@@ -19,6 +19,8 @@
 -- @include read-write/read-lease
 -- @include read-write/holds-in
 -- @include read-write/longest-hold
+-- @include prefixed
+-- @include line/line-of
 local lock, queue = KEYS[1], fairQueue(2)
 local now = serverTime()
 local ttl = redis.call('PTTL', lock)
@@ -50,6 +52,13 @@ end
 local waiting = {}
 for _, owner in ipairs(redis.call('LRANGE', queue.list, 0, -1)) do
   if waitsUntil(queue, owner) > now then
+    waiting[#waiting + 1] = owner
+  end
+end
+local places, lapses = lineOf(lock)
+for _, owner in ipairs(redis.call('ZRANGE', places, 0, -1)) do
+  local lapse = redis.call('ZSCORE', lapses, owner)
+  if lapse and tonumber(lapse) > now then
     waiting[#waiting + 1] = owner
   end
 end

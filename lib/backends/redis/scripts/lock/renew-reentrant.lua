@@ -15,6 +15,9 @@
 -- @include publish-to
 -- @include becomes-shorter
 -- @include wake-if-shorter
+-- @include line/line-of
+-- @include line/first-in-line
+-- @include line/serve-line
 -- @include answer-of
 -- @include plain/holds-plain
 local publish, lease = ARGV[1], tonumber(ARGV[2])
@@ -27,6 +30,9 @@ local function renew(i)
   local former = redis.call('PTTL', lock)
   redis.call('PEXPIRE', lock, ARGV[2])
   wakeIfShorter(publish, prefixed('redisson_lock__channel', lock), '0', former, lease)
+  if becomesShorter(former, lease) then
+    pcall(serveLine, lock, publish, false)
+  end
   return 1
 end
 

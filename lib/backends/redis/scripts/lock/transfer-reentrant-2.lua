@@ -23,6 +23,10 @@
 -- @include publish-to
 -- @include becomes-shorter
 -- @include wake-if-shorter
+-- @include server-time
+-- @include line/line-of
+-- @include line/first-in-line
+-- @include line/serve-line
 -- @include expire
 -- @include tokens
 -- @include plain/holds-plain
@@ -37,4 +41,7 @@ reserveTokens(KEYS[1], tonumber(ARGV[4]), 1)
 redis.call('HDEL', lock, from)
 takePlain(lock, to, lease)
 wakeIfShorter(ARGV[7], prefixed('redisson_lock__channel', lock), '0', former, leaseTime)
+if becomesShorter(former, leaseTime) then
+  pcall(serveLine, lock, ARGV[7], false)
+end
 return { nextToken(), reserved }

@@ -35,6 +35,7 @@
 -- @include read-write/why-writer-waits
 -- @include read-write/set-write-lease
 -- @include read-write/take-writer
+-- @include add-unless-full
 -- @include read-write/announce-writer
 local reserve, waiterTimeout = tonumber(ARGV[4]), tonumber(ARGV[5])
 local count = #ARGV - 5

@@ -9,6 +9,7 @@
   Returns an answer for each: 1, or 0 when the writer was no longer announced.
 ]]
 -- @include server-time
+-- @include add-unless-full
 -- @include read-write/announce-writer
 local writers, waiterTimeout = KEYS[1], tonumber(ARGV[1])
 local now = serverTime()

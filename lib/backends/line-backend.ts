@@ -1,0 +1,37 @@
+import type { HeldType } from './lock-requests.js';
+import type { Subscription, Wake } from './subscription.js';
+
+/**
+ * For how many milliseconds a release grants the lock to the first place of the line. Its process then acquires the lock
+ * with its full lease, under the same owner.
+ */
+export const CLAIM = 1_000;
+
+/**
+ * Whether locks of this type have a line. Readers, writers and fair waiters have registrations of their own, and all
+ * callers of a single flight are woken by its result.
+ */
+export function hasLine(type: HeldType): type is 'reentrant' | 'fenced' {
+  return type === 'reentrant' || type === 'fenced';
+}
+
+/**
+ * The lines of processes that wait for locks of the types that {@link hasLine} names. An acquisition of such a lock with
+ * a `waiterTimeout` enters the line if the lock is busy, or if another place is first: it makes a place for its owner, or
+ * keeps the one that it has. A place lapses after `waiterTimeout` unless `refreshWaiters` keeps it, and
+ * `removeWaiter` ends it.
+ *
+ * A release grants the lock to the first place, for {@link CLAIM} milliseconds, and tells its client. So do
+ * `refreshWaiters` and an entering acquisition if they find the lock free, because whoever was granted it may have died,
+ * and `removeWaiter` of a place that was granted the lock. Where clients listen that stand in no line (see
+ * `LockBackend.subscribe`), every second release only frees the lock, and tells both them and the first place.
+ *
+ * @publicApi
+ */
+export interface LineBackend {
+  /**
+   * Listens for what concerns this client's place in the line of this lock: it was granted the lock, or is first, or the
+   * holder's lease has become shorter. In each case an acquisition under the owner of the place tells which.
+   */
+  listen(key: string, clientId: string, listener: (wake: Wake) => void): Subscription;
+}

@@ -1,0 +1,13 @@
+-- Adds a waiting owner to a zset, for which it is kept at least `time` ms. If the server's memory is full, the owner
+-- waits unregistered, because what it asks about the lock can be answered all the same. Returns whether it was added.
+local function addUnlessFull(zset, score, owner, time)
+  local added = redis.pcall('ZADD', zset, score, owner)
+  if type(added) == 'table' then
+    if string.find(added.err, 'OOM', 1, true) then
+      return false
+    end
+    error(added.err, 0)
+  end
+  redis.call('PEXPIRE', zset, math.max(redis.call('PTTL', zset), time))
+  return true
+end

@@ -1,0 +1,19 @@
+local function leaveLine(places, lapses, owner)
+  redis.call('ZREM', lapses, owner)
+  return redis.call('ZREM', places, owner)
+end
+
+-- The first place of a line, or nil. Removes places in front that have lapsed.
+local function firstInLine(places, lapses, now)
+  while true do
+    local first = redis.call('ZRANGE', places, 0, 0)[1]
+    if not first then
+      return nil
+    end
+    local lapse = redis.call('ZSCORE', lapses, first)
+    if lapse and tonumber(lapse) > now then
+      return first
+    end
+    leaveLine(places, lapses, first)
+  end
+end

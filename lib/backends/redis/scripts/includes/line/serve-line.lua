@@ -1,0 +1,25 @@
+-- For how many ms a lock is granted to the first place of its line. Its process asks for the full lease at once.
+local CLAIM = 1000
+
+-- Grants a free lock to the first place of its line, and tells its client. A lock that is held is not granted: the client
+-- is only told, and asks what has changed. If others listen, who stand in no line, the lock is first left free for them:
+-- the place is told, and marked by a negative position. The next time, it is granted the lock.
+local function serveLine(lock, publish, othersListen)
+  local places, lapses = lineOf(lock)
+  local first = firstInLine(places, lapses, serverTime())
+  if not first then
+    return
+  end
+  if redis.call('EXISTS', lock) == 0 then
+    local position = tonumber(redis.call('ZSCORE', places, first))
+    if othersListen and position > 0 then
+      redis.call('ZADD', places, string.format('%.0f', -position), first)
+    else
+      redis.call('HSET', lock, first, '1')
+      redis.call('PEXPIRE', lock, CLAIM)
+      leaveLine(places, lapses, first)
+    end
+  end
+  local client = string.match(first, '^(.*):') or first
+  publishTo(publish, prefixed('nestjs_redis_lock_turn', lock) .. ':' .. client, first)
+end

@@ -1,0 +1,37 @@
+--[[
+  Keeps places in the line of one lock. If the lock is free, grants it to the first place, because whoever was granted it
+  before may have died.
+
+  KEYS[1]      lock
+
+  ARGV[1]      PUBLISH or SPUBLISH
+  ARGV[2]      waiterTimeout: ms for which to keep them
+  ARGV[2 + i]  owner
+
+  Returns an answer for each: 1, or 0 when it had no place any more.
+]]
+-- @include server-time
+-- @include prefixed
+-- @include publish-to
+-- @include add-unless-full
+-- @include line/line-of
+-- @include line/keep-place
+-- @include line/first-in-line
+-- @include line/serve-line
+local lock, publish, waiterTimeout = KEYS[1], ARGV[1], tonumber(ARGV[2])
+local places, lapses = lineOf(lock)
+local now = serverTime()
+local kept = {}
+
+for i = 3, #ARGV do
+  local owner = ARGV[i]
+  local lapse = redis.call('ZSCORE', lapses, owner)
+  kept[i - 2] = lapse and tonumber(lapse) > now and 1 or 0
+  if kept[i - 2] == 1 then
+    keepPlace(places, lapses, owner, redis.call('ZSCORE', places, owner), now + waiterTimeout, waiterTimeout)
+  end
+end
+if redis.call('EXISTS', lock) == 0 then
+  serveLine(lock, publish, false)
+end
+return kept

@@ -1,0 +1,35 @@
+--[[
+  Gives up a place in the line of a lock. If the lock was granted to it meanwhile, passes the lock on.
+
+  KEYS[1]  lock
+
+  ARGV[1]  PUBLISH or SPUBLISH
+  ARGV[2]  owner
+
+  Returns 1, or 0 when it had no place and does not hold the lock.
+]]
+-- @include server-time
+-- @include prefixed
+-- @include publish-to
+-- @include plain/holds-plain
+-- @include line/line-of
+-- @include line/first-in-line
+-- @include line/serve-line
+local lock, publish, owner = KEYS[1], ARGV[1], ARGV[2]
+local places, lapses = lineOf(lock)
+local wasFirst = redis.call('ZRANGE', places, 0, 0)[1] == owner
+
+if leaveLine(places, lapses, owner) == 1 then
+  -- Who is first listens to releases of clients that know no line.
+  if wasFirst then
+    serveLine(lock, publish, false)
+  end
+  return 1
+end
+if not holdsPlain(lock, owner) then
+  return 0
+end
+redis.call('HDEL', lock, owner)
+local listeners = publishTo(publish, prefixed('redisson_lock__channel', lock), '0')
+serveLine(lock, publish, (listeners or 0) > 0)
+return 1

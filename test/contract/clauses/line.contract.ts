@@ -1,0 +1,201 @@
+import { CLAIM } from '../../../lib/backends/lock-backend.js';
+import { type ContractWorld, SHORT } from '../support/contract-world.js';
+import type { Listener } from '../support/listener.js';
+import { LONG, type Owner } from '../support/owner.js';
+
+const WAITING = { waiterTimeout: LONG };
+
+/** Processes that wait in line, and releases that grant the lock to the first of them. */
+export function describeLine(world: ContractWorld, type: 'reentrant' | 'fenced'): void {
+  const owners = () => world.owners(type, 3);
+  const listenInLine = (owner: Owner): Promise<Listener> => world.listenInLine(owner);
+
+  describe('a line', () => {
+    it('lets a release grant the lock to its first place, which is told', async () => {
+      const [ann, bob, cem] = owners();
+      const [bobs, cems] = [await listenInLine(bob), await listenInLine(cem)];
+      await ann.take();
+      await bob.meet(WAITING);
+      await cem.meet(WAITING);
+      await ann.release();
+      await bobs.hears();
+      expect(bobs.heard).toHaveLength(1);
+      expect(await bob.remaining()).toBeWithin(1, CLAIM);
+      expect((await bob.inspect()).queue).toEqual([cem.owner]);
+      expect(cems.heard).toEqual([]);
+    });
+
+    it('gives whom it was granted the full lease, and a token above that of the last holder', async () => {
+      const [ann, bob, cem] = owners();
+      const { token } = await ann.take();
+      await bob.meet(WAITING);
+      await ann.release();
+      expect((await bob.take()).token).toBeGreaterThan(token);
+      expect(await bob.remaining()).toBeWithin(CLAIM + 1, LONG);
+      await cem.meet();
+      expect(await bob.release()).toMatchObject({ released: true });
+      await cem.take();
+    });
+
+    it('is served in the order of arrival, also if somebody asks again', async () => {
+      const [ann, bob, cem] = owners();
+      await ann.take();
+      await bob.meet(WAITING);
+      await cem.meet(WAITING);
+      await bob.meet(WAITING);
+      expect((await ann.inspect()).queue).toEqual([bob.owner, cem.owner]);
+      await ann.release();
+      await bob.take(WAITING);
+      await ann.meet(WAITING);
+      await bob.release();
+      await ann.meet(WAITING);
+      await cem.take(WAITING);
+      await cem.release();
+      expect(await ann.holds()).toBe(true);
+    });
+
+    it('is entered by none who does not wait', async () => {
+      const [ann, bob] = owners();
+      await ann.take();
+      await bob.meet();
+      expect((await ann.inspect()).queue).toEqual([]);
+      await ann.release();
+      expect(await bob.holds()).toBe(false);
+    });
+
+    it('passes over a place that nobody has refreshed', async () => {
+      const [ann, bob, cem] = owners();
+      await ann.take();
+      await bob.meet({ waiterTimeout: SHORT });
+      await cem.meet(WAITING);
+      await world.elapse(SHORT + 50);
+      expect(await bob.refreshWaiter()).toBe(false);
+      expect((await ann.inspect()).queue).toEqual([cem.owner]);
+      await ann.release();
+      expect(await cem.holds()).toBe(true);
+    });
+
+    it('keeps a place that is refreshed', async () => {
+      const [ann, bob] = owners();
+      await ann.take();
+      await bob.meet({ waiterTimeout: SHORT });
+      expect(await bob.refreshWaiter(LONG)).toBe(true);
+      await world.elapse(SHORT + 50);
+      await ann.release();
+      expect(await bob.holds()).toBe(true);
+    });
+
+    it('is left by who is removed', async () => {
+      const [ann, bob, cem] = owners();
+      await ann.take();
+      await bob.meet(WAITING);
+      await cem.meet(WAITING);
+      await bob.removeWaiter();
+      expect((await ann.inspect()).queue).toEqual([cem.owner]);
+      expect(await ann.holds()).toBe(true);
+    });
+
+    it('passes the lock on if it was granted to who leaves', async () => {
+      const [ann, bob, cem] = owners();
+      const listener = await listenInLine(cem);
+      await ann.take();
+      await bob.meet(WAITING);
+      await cem.meet(WAITING);
+      await ann.release();
+      await bob.removeWaiter();
+      await listener.hears();
+      expect(await cem.holds()).toBe(true);
+      await cem.removeWaiter();
+      expect((await cem.inspect()).mode).toBe('free');
+    });
+
+    it('takes nothing from another owner when somebody leaves', async () => {
+      const [ann, bob] = owners();
+      await ann.take();
+      await bob.removeWaiter();
+      expect(await ann.holds()).toBe(true);
+    });
+
+    it('grants the lock to the next when the process that was granted it has died', async () => {
+      const [ann, bob, cem] = owners();
+      const listener = await listenInLine(cem);
+      await ann.take();
+      await bob.meet(WAITING);
+      await cem.meet(WAITING);
+      await ann.release();
+      await world.elapse(CLAIM + 50);
+      expect(await cem.refreshWaiter()).toBe(true);
+      await listener.hears();
+      expect(await cem.holds()).toBe(true);
+      await bob.meet();
+    });
+
+    it('goes before those who enter it when the lock is free', async () => {
+      const [ann, bob, cem] = owners();
+      await ann.take({ leaseTime: SHORT });
+      await bob.meet(WAITING);
+      await world.elapse(SHORT + 50);
+      expect((await cem.meet(WAITING)).holder).toBe(bob.owner);
+      expect(await bob.holds()).toBe(true);
+      expect((await cem.inspect()).queue).toEqual([cem.owner]);
+    });
+
+    it('leaves every second release to those who listen outside it', async () => {
+      const [ann, bob, cem] = owners();
+      const [bobs, cems] = [await listenInLine(bob), await world.listen(cem)];
+      await ann.take();
+      await bob.meet(WAITING);
+      await ann.release();
+      await Promise.all([bobs.hears(), cems.hears()]);
+      expect((await ann.inspect()).mode).toBe('free');
+      await cem.take();
+      await bob.meet(WAITING);
+      await ann.meet(WAITING);
+      await cem.release();
+      expect(await bob.holds()).toBe(true);
+      await bob.take();
+      await bob.release();
+      expect((await ann.inspect()).mode).toBe('free');
+    });
+
+    it('is told when the lease becomes shorter', async () => {
+      const [ann, bob] = owners();
+      const listener = await listenInLine(bob);
+      await ann.take({ leaseTime: LONG });
+      await bob.meet(WAITING);
+      await ann.renew(SHORT);
+      await listener.hears();
+      expect((await bob.meet(WAITING)).remaining).toBeWithin(0, SHORT);
+    });
+
+    it('is served after a forced release', async () => {
+      const [ann, bob] = owners();
+      const listener = await listenInLine(bob);
+      await ann.take();
+      await bob.meet(WAITING);
+      expect(await bob.forceRelease()).toEqual([ann.owner]);
+      await listener.hears();
+      await bob.take(WAITING);
+    });
+
+    it('waits behind a fair lock as well', async () => {
+      if (!world.has('fair')) return;
+      const [ann, bob] = owners();
+      const listener = await listenInLine(bob);
+      await ann.as('fair').take();
+      await bob.meet(WAITING);
+      await ann.as('fair').release();
+      await listener.hears();
+      expect(await bob.holds()).toBe(true);
+    });
+
+    it('does not keep a lock from being acquired by other types when nobody is left in it', async () => {
+      const [ann, bob, cem] = owners();
+      await ann.take();
+      await bob.meet(WAITING);
+      await bob.removeWaiter();
+      await ann.release();
+      await cem.take();
+    });
+  });
+}
