@@ -3,9 +3,28 @@ import type { RedisConnection } from '../connection/redis-connection.js';
 import { callError, mayConcernOneKey, noteFailure } from '../connection/redis-errors.js';
 import type { ScriptCall, ScriptRequest } from '../connection/script-call.js';
 import type { Script } from '../scripts.js';
-import type { BatchedRequest } from './batched-request.js';
 import type { Batchable, BatchedScript } from './batched-script.js';
 import { timeoutError } from './call-errors.js';
+
+/**
+ * One request of a batch, with the promise of its caller. This is a class for the reason given in
+ * engine/collections/list-of.ts.
+ */
+export class BatchedRequest<Request, Reply> {
+  /** On the monotonic clock; set at the end of the tick in which the request was made. */
+  deadline = Number.POSITIVE_INFINITY;
+  settled = false;
+
+  constructor(
+    readonly request: Request,
+    readonly resolve: (reply: Reply) => void,
+    readonly reject: (error: BackendError) => void,
+  ) {}
+
+  isOverdue(now: number): boolean {
+    return !this.settled && this.deadline <= now;
+  }
+}
 
 /** Script calls that were sent together. */
 export class Dispatch {

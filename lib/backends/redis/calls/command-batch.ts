@@ -2,8 +2,7 @@ import type { BackendError } from '../../lock-backend.js';
 import { answerTimer, type Runtime, type Timer } from '../../runtime.js';
 import type { RedisConnection } from '../connection/redis-connection.js';
 import { slotOf } from '../hash-slot.js';
-import { BatchCall, type BatchCallOwner, Dispatch } from './batch-call.js';
-import { BatchedRequest } from './batched-request.js';
+import { BatchCall, type BatchCallOwner, BatchedRequest, Dispatch } from './batch-call.js';
 import type { Batchable, BatchedScript } from './batched-script.js';
 import { closedError, timeoutError } from './call-errors.js';
 

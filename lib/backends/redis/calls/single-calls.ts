@@ -3,8 +3,7 @@ import { answerTimer, type Runtime, type Timer } from '../../runtime.js';
 import type { RedisConnection } from '../connection/redis-connection.js';
 import type { ScriptCall } from '../connection/script-call.js';
 import type { Script } from '../scripts.js';
-import { BatchCall, type BatchCallOwner, Dispatch } from './batch-call.js';
-import { BatchedRequest } from './batched-request.js';
+import { BatchCall, type BatchCallOwner, BatchedRequest, Dispatch } from './batch-call.js';
 import type { Batchable, BatchedScript, Subject } from './batched-script.js';
 import { closedError } from './call-errors.js';
 
