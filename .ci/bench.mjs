@@ -11,7 +11,7 @@ const measurements = {
   /** This library beside its peers, which test/benchmark/package.json names. */
   peers(...args) {
     build();
-    run('npm', 'install', '--prefix', 'test/benchmark', '--silent', '--no-audit', '--no-fund', '--prefer-offline');
+    installPeers();
     compile('test/benchmark/tsconfig.json');
     // The compiled benchmark is in a folder where the library's name resolves to the build. From there it has to find
     // the peers.
@@ -50,9 +50,11 @@ const measurements = {
     build();
     node(...TYPESCRIPT, 'test/benchmark/sql-locks.mjs', ...args);
   },
-  /** What a hand-over costs as more processes wait. */
+  /** What a hand-over costs as more services wait, beside peers. */
   crowd(...args) {
-    node('.ci/build/embed.mjs');
+    if (args.includes('--help')) return explain('test/benchmark/crowd/crowd.ts');
+    if (!args.includes('--built')) build();
+    installPeers();
     node(...TYPESCRIPT, 'test/benchmark/crowd/crowd.ts', ...args);
   },
   /** One result for many callers on several processes: a single flight beside the same by hand. */
@@ -70,6 +72,10 @@ function explain(program) {
 
 function build() {
   node('.ci/build/build.mjs');
+}
+
+function installPeers() {
+  run('npm', 'install', '--prefix', 'test/benchmark', '--silent', '--no-audit', '--no-fund', '--prefer-offline');
 }
 
 function compile(project) {

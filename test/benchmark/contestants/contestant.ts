@@ -4,6 +4,8 @@
 export interface LockClient<Handle = unknown> {
   /** Waits until the lock is held. */
   acquire(key: string): Promise<Handle>;
+  /** Waits for at most `waitTime` milliseconds; 0: tries once. Undefined if it was not acquired. */
+  tryFor?(key: string, waitTime: number): Promise<Handle | undefined>;
   release(handle: Handle): Promise<unknown>;
   /** Holds the lock while `body` runs. If it exists, it is used instead of `acquire` and `release`. */
   hold?(key: string, body: () => Promise<void> | void): Promise<unknown>;

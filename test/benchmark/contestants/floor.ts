@@ -27,6 +27,10 @@ export const floor: Contestant = {
         if ((await redis.set(key, value, 'PX', LEASE_TIME, 'NX')) !== 'OK') throw new Error(`${key} is busy`);
         return { key, value };
       },
+      async tryFor(key) {
+        const value = `${owner}:${++count}`;
+        return (await redis.set(key, value, 'PX', LEASE_TIME, 'NX')) === 'OK' ? { key, value } : undefined;
+      },
       release: ({ key, value }) => redis.evalsha(sha1, 1, key, value),
       close: () => redis.quit(),
     };

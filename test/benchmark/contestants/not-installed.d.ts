@@ -23,6 +23,7 @@ declare module 'redis-semaphore' {
   export class Mutex {
     constructor(...settings: unknown[]);
     acquire(): Promise<unknown>;
+    tryAcquire(): Promise<boolean>;
     release(): Promise<unknown>;
   }
 }

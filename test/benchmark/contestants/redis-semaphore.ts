@@ -17,6 +17,10 @@ export const redisSemaphore: Contestant = {
         await mutex.acquire();
         return mutex;
       },
+      async tryFor(key, waitTime) {
+        const mutex = new Mutex(redis, key, { ...options, acquireTimeout: Math.max(1, waitTime) });
+        return (await mutex.tryAcquire()) ? mutex : undefined;
+      },
       release: (mutex) => mutex.release(),
       close: () => redis.quit(),
     };

@@ -11,6 +11,7 @@ interface RedlockUniversal {
 }
 
 interface Lock {
+  /** @throws Error when no attempt is left */
   acquire(): Promise<object>;
   release(handle: object): Promise<unknown>;
 }
@@ -38,6 +39,16 @@ export const redlockUniversal: Contestant = {
       async acquire(key) {
         const lock = createLock({ ...options, key, performance: 'lean' });
         return { lock, handle: await lock.acquire() };
+      },
+      async tryFor(key, waitTime) {
+        const retryAttempts = Math.ceil(waitTime / RETRY_DELAY);
+        const lock = createLock({ ...options, retryAttempts, key, performance: 'lean' });
+        try {
+          return { lock, handle: await lock.acquire() };
+        } catch (error) {
+          if ((error as Error).name === 'LockAcquisitionError') return undefined;
+          throw error;
+        }
       },
       release: ({ lock, handle }) => lock.release(handle),
       close: () => redis.quit(),

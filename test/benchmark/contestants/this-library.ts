@@ -31,6 +31,7 @@ export const thisLibrary: Contestant = {
     const locks = createLockService({ connection: `redis://127.0.0.1:${port}` });
     return {
       acquire: (key) => locks.acquire(key),
+      tryFor: async (key, waitTime) => (await locks.tryAcquire(key, { waitTime })) ?? undefined,
       release: (lease) => lease.release(),
       close: () => locks.close(),
     };

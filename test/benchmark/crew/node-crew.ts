@@ -52,7 +52,10 @@ class Worker {
   private orders = 0;
 
   constructor(worker: URL) {
-    this.child = fork(fileURLToPath(worker), { execArgv: ['--expose-gc'], serialization: 'advanced' });
+    this.child = fork(fileURLToPath(worker), {
+      execArgv: [...process.execArgv, '--expose-gc'],
+      serialization: 'advanced',
+    });
     guard(this.child);
     this.child.on('message', ({ id, result, error }: Answer) => {
       const awaited = this.awaited.get(id);

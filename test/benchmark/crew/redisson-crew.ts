@@ -1,12 +1,12 @@
 import { type ChildProcess, spawn, spawnSync } from 'node:child_process';
 import { createInterface } from 'node:readline';
-import { fileURLToPath } from 'node:url';
 import { guard } from '../../support/process-guard.js';
 import type { LoopJob } from '../worker/lock-loop.js';
+import type { ServicesJob } from '../worker/services.js';
 import type { Tasks } from '../worker/tasks.js';
 import { type Crew, TASK_LIMIT } from './crew.js';
 
-const PROJECT = fileURLToPath(new URL('../../../../test/interop/java/', import.meta.url));
+const PROJECT = `${process.cwd()}/test/interop/java`;
 const CLASS_PATH = 'target/classes:target/dependency/*';
 
 /**
@@ -23,10 +23,29 @@ export function prepareRedisson(): string | undefined {
 
 /** Redisson in a separate process, with a thread for each caller. */
 export async function startRedissonCrew(port: number): Promise<Crew> {
-  const args = ['-Xmx512m', '-Xss256k', '-cp', CLASS_PATH, 'interop.RedissonLoad', `redis://127.0.0.1:${port}`];
-  const crew = new RedissonCrew(spawn('java', args, { cwd: PROJECT, stdio: ['pipe', 'pipe', 'inherit'] }));
+  const crew = new RedissonCrew(startJava(port, 0));
   await crew.ready;
   return crew;
+}
+
+/** Redisson in separate processes. Each of them has a number of services, which are Redisson clients with one caller. */
+export async function startRedissonServices(port: number, processes: number, services: number): Promise<Crew> {
+  const crews = Array.from({ length: processes }, () => new RedissonCrew(startJava(port, services)));
+  await Promise.all(crews.map(({ ready }) => ready));
+  const each = (work: (crew: Crew) => void) => () => crews.forEach(work);
+  return {
+    run: async (task, ...args) => (await Promise.all(crews.map((crew) => crew.run(task, ...args)))).flat(),
+    suspend: each((crew) => crew.suspend()),
+    resume: each((crew) => crew.resume()),
+    close: each((crew) => crew.close()),
+  };
+}
+
+/** @param services the number of Redisson clients with one caller each; 0: one client for all callers */
+function startJava(port: number, services: number): ChildProcess {
+  const options = ['-Xmx512m', '-Xss256k', '-cp', CLASS_PATH];
+  const args = ['interop.RedissonLoad', `redis://127.0.0.1:${port}`, String(services)];
+  return spawn('java', [...options, ...args], { cwd: PROJECT, stdio: ['pipe', 'pipe', 'inherit'] });
 }
 
 class RedissonCrew implements Crew {
@@ -79,6 +98,11 @@ class RedissonCrew implements Crew {
 function wordsOf(args: readonly unknown[]): unknown[] {
   const [first] = args;
   if (typeof first !== 'object') return [...args];
+  if ('waits' in (first as LoopJob | ServicesJob)) {
+    const { key, body, waits, pause, startAt, countFrom, endAt } = first as ServicesJob;
+    const [least, most] = waits === 'for ever' ? [-1, -1] : waits;
+    return [key, body, least, most, pause, startAt, countFrom, endAt];
+  }
   const { callers, keys, key, body, duration } = first as LoopJob;
   return [callers, keys, key, body, duration];
 }

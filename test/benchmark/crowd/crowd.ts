@@ -1,119 +1,181 @@
-// What one hand-over of a contended lock costs as more processes wait for it: the real engine with a modelled Redis,
-// which is calibrated by crowds of lock services with a real one.
-//   npm run bench -- crowd                                  six minutes; writes docs/images/crowd.svg
-//   npm run bench -- crowd --calibrate costs.json        the real crowds alone: two and a half quiet minutes
-//   npm run bench -- crowd --costs costs.json            the model alone, with these costs
-//   npm run bench -- crowd --hold 50 --processes 10,100  other bodies, other crowds
+// What one hand-over of a contended lock costs as more services wait for it, and what callers who give up cost.
+//   npm run bench -- crowd                     everything, a quarter of an hour; writes docs/images/crowd.svg
+// A part alone writes nothing. Real services, in processes of their own, beside peers, with one real redis-server:
+//   --services 4,16  --bodies 5  --kinds patient,giving-up  --idle  --busy    these cells; default: all kinds and states
+//   --seconds 1  --rounds 3                    of each contestant in a cell, in turns
+//   --contestants ours,redis-semaphore         default: all of ours, redis-semaphore, redlock-universal, redisson
+//   --base 6046f5f4                            also this library at another commit
+// The engine with a modelled Redis, which a real crowd calibrates:
+//   --simulated 100,1000,3000  --hold 5        these numbers of processes, these bodies
+//   --calibrate costs.json, --costs costs.json    write the costs of this machine, or use them
+// --built uses the library in dist as it is, --markdown prints tables for documents.
 import { readFileSync, writeFileSync } from 'node:fs';
+import { availableParallelism, loadavg } from 'node:os';
 import { parseArgs } from 'node:util';
-import { simulateCrowd } from '../../chaos/simulation/crowd/crowd-model.js';
-import type { Costs } from '../../chaos/simulation/crowd/modelled-server.js';
-import type { CrowdFigures, CrowdPlan } from '../../chaos/simulation/crowd/waiting-crowd.js';
 import { startRedis } from '../../support/servers/redis-server.js';
+import type { Contestant } from '../contestants/contestant.js';
+import { redisson } from '../contestants/redisson.js';
+import { startNodeCrew } from '../crew/node-crew.js';
+import { prepareRedisson, startRedissonServices } from '../crew/redisson-crew.js';
 import { watchStolenTime } from '../measure/stolen-time.js';
+import { buildBase } from '../pairs/build-base.js';
+import { libraryAt } from '../pairs/library-at.js';
 import { figure, percent } from '../report/figures.js';
-import { costsOf } from './calibrate.js';
+import { machine } from '../report/machine.js';
+import { markdown, printed } from '../report/table.js';
+import type { Table } from '../workloads/workload.js';
 import { picture } from './picture.js';
-import { measureCrowd, roundTrip } from './real-crowd.js';
+import { POLLERS } from './pollers.js';
+import {
+  type Cell,
+  type CellFigures,
+  type Entrant,
+  KINDS,
+  type Kind,
+  measureServices,
+  servicesTables,
+} from './services.js';
+import { type Calibration, calibrate, checkModel, fleetTable, simulateFleet } from './simulated.js';
 
-/** The CPU times of the first and the last crowd calibrate the model. The model has to predict everything else. */
-const MEASURED = [10, 100, 1_000] as const;
-/** The one-way delay between two machines of one data centre, in milliseconds. */
-const LATENCY = 0.25;
-/** Enough for a percentile, and divisible by the number of processes, because Jain's index would show a remainder. */
-const BODIES = 500;
+const SERVICES = [2, 4, 16, 40];
+const BODIES = [0, 1, 5, 20];
+/** Where only services or only bodies vary, the other is this. */
+const [USUAL_SERVICES, USUAL_BODY] = [16, 5];
 const IMAGE = new URL('../../../docs/images/crowd.svg', import.meta.url);
-
-const HEAD = [
-  ['', 'processes', 'ms a hand-over', 'messages', 'commands', 'attempts', 'PINGs'],
-  ['server busy', 'ms of clients', 'p99 wait', 'Jain', 'first round: commands, p99', 'recovery', 'commands'],
-].flat();
-
-interface Calibration {
-  readonly costs: Costs;
-  readonly measured: readonly CrowdFigures[];
-  readonly stolen: number;
-}
+const WORKER = new URL('./service-worker.ts', import.meta.url);
+const OURS = 'ours';
 
 const { values } = parseArgs({
   options: {
+    services: { type: 'string' },
+    bodies: { type: 'string' },
+    kinds: { type: 'string' },
+    idle: { type: 'boolean' },
+    busy: { type: 'boolean' },
+    seconds: { type: 'string', default: '1' },
+    rounds: { type: 'string', default: '3' },
+    contestants: { type: 'string' },
+    base: { type: 'string' },
+    simulated: { type: 'string' },
+    hold: { type: 'string', default: '5' },
     calibrate: { type: 'string' },
     costs: { type: 'string' },
-    hold: { type: 'string', default: '5' },
-    processes: { type: 'string', default: '10,30,100,300,1000,3000' },
+    built: { type: 'boolean' },
+    markdown: { type: 'boolean' },
   },
 });
-const hold = Number(values.hold);
-const sizes = values.processes.split(',').map(Number);
-if (!(hold > 0) || sizes.some((size) => !Number.isInteger(size) || size < 2))
-  throw new Error('--hold is a number of milliseconds, --processes are whole numbers above 1: 10,100');
 
-const plan = (processes: number): CrowdPlan => ({
-  hold,
-  bodies: processes * Math.ceil(BODIES / processes),
-  lease: 3_000,
-});
+const cells = cellsOf();
+const [seconds, rounds, hold] = [values.seconds, values.rounds, values.hold].map(Number);
+const sizes = numbers('simulated', values.simulated, [100, 1_000, 3_000]);
+if (!(seconds > 0 && hold > 0) || !Number.isInteger(rounds) || rounds < 1)
+  throw new Error('--seconds and --hold are numbers above 0, --rounds is a whole number above 0');
 
-// The server's handles do not keep this process alive.
+const ofServices = [
+  values.services,
+  values.bodies,
+  values.kinds,
+  values.idle,
+  values.busy,
+  values.contestants,
+  values.base,
+];
+const ofModel = [values.simulated, values.calibrate, values.costs];
+const [real, model] = [ofServices, ofModel].map((options) => options.some((option) => option !== undefined));
+const everything = real === model;
+
+// The handles of the servers do not keep this process alive.
 const alive = setInterval(() => {}, 1_000);
-const calibration =
-  values.costs === undefined ? await calibrate() : (JSON.parse(readFileSync(values.costs, 'utf8')) as Calibration);
-if (values.calibrate === undefined) await model(calibration);
-else writeFileSync(values.calibrate, JSON.stringify(calibration, undefined, 2));
+const figures = everything || real ? await playServices() : [];
+const fleet = everything || model ? await playModel() : undefined;
+if (!real && !model && fleet !== undefined) writeFileSync(IMAGE, picture(USUAL_BODY, figures, fleet, OURS));
 clearInterval(alive);
 
-async function calibrate(): Promise<Calibration> {
+async function playServices(): Promise<readonly CellFigures[]> {
   const stolen = watchStolenTime();
+  const [load] = loadavg();
   const server = await startRedis();
-  const trip = await roundTrip(server);
-  const measured: CrowdFigures[] = [];
-  for (const processes of MEASURED) measured.push(await measureCrowd(server, processes, plan(processes)));
-  await server.stop();
-  return { costs: costsOf(measured[0], measured.at(-1)!, trip), measured, stolen: stolen() };
-}
-
-async function model({ costs, measured, stolen }: Calibration): Promise<void> {
-  const micro = Object.entries(costs).map(([name, cost]) => `${name} ${figure(cost * 1_000)} µs`);
-  console.log(`Costs on this machine (${percent(stolen)} of it went to others): ${micro.join(', ')}\n`);
-  console.log('One process with all services, on loopback: the model beside the measurement\n');
-  print(HEAD, []);
-  for (const real of measured) {
-    const { processes } = real;
-    print(row('measured', real), []);
-    print(row('model', await simulateCrowd({ processes, costs, ...plan(processes), together: true })), []);
+  const base = values.base === undefined ? undefined : buildBase(values.base);
+  try {
+    const redis = server.client();
+    console.log(`${await machine(redis)}\n`);
+    const entrants = entrantsOf(server.port, base?.folder);
+    const measured = await measureServices(redis, { cells, entrants, rounds, time: seconds * 1e3, progress });
+    show(servicesTables(measured, POLLERS[0].name));
+    console.log(
+      `CPU time that the machine's host gave to others meanwhile: ${percent(stolen())}. Load average at the start: ${figure(load)} on ${availableParallelism()} cores\n`,
+    );
+    return measured;
+  } finally {
+    await server.stop();
+    base?.remove();
   }
-  console.log(`\nA fleet: a process with an event loop for each, ${LATENCY} ms one way, bodies of ${hold} ms\n`);
-  print(HEAD, []);
-  const fleet: CrowdFigures[] = [];
-  for (const processes of sizes) {
-    const figures = await simulateCrowd({ processes, costs: { ...costs, latency: LATENCY }, ...plan(processes) });
-    fleet.push(figures);
-    print(row('model', figures), figures.slowest > 2_000 ? ['answers took longer than commandTimeout'] : []);
-  }
-  writeFileSync(IMAGE, picture(hold, fleet, measured));
 }
 
-function row(kind: string, { processes, first, steady, recovery, recoveryCommands }: CrowdFigures): readonly string[] {
-  const { each, handOver } = steady;
-  return [
-    kind,
-    String(processes),
-    ...[handOver, each.messages, each.commands, each.attempts ?? Number.NaN, each.pings].map(figure),
-    percent(each.server / handOver),
-    figure(each.clients),
-    seconds(steady.p99),
-    steady.jain.toFixed(3),
-    `${figure(first.each.commands)}, ${seconds(first.p99)}`,
-    `${figure(recovery)} ms`,
-    figure(recoveryCommands),
-  ];
+async function playModel() {
+  const calibration =
+    values.costs === undefined
+      ? await calibrate(hold, progress)
+      : (JSON.parse(readFileSync(values.costs, 'utf8')) as Calibration);
+  if (values.calibrate !== undefined) writeFileSync(values.calibrate, JSON.stringify(calibration, undefined, 2));
+  show([await checkModel(calibration, hold)]);
+  const simulated = await simulateFleet(sizes, calibration.costs, hold, progress);
+  show([fleetTable(simulated, hold)]);
+  return simulated;
 }
 
-function print(cells: readonly string[], notes: readonly string[]): void {
-  console.log(`| ${[...cells, ...notes].join(' | ')} |`);
-  if (cells === HEAD) console.log(`|${' --- |'.repeat(cells.length)}`);
+/** Without options: these numbers of services with the usual body, and the usual number of services with each body. */
+function cellsOf(): readonly Cell[] {
+  const kinds = (values.kinds?.split(',') ?? KINDS) as readonly Kind[];
+  if (kinds.some((kind) => !KINDS.includes(kind))) throw new Error(`--kinds are ${KINDS.join(', ')}`);
+  const states = values.idle === values.busy ? [false, true] : [values.busy === true];
+  const [given, bodies] = [values.services !== undefined, values.bodies !== undefined];
+  const services = numbers('services', values.services, bodies ? [USUAL_SERVICES] : SERVICES);
+  if (services.some((number) => number < 2 || (number > 4 && number % 4 > 0)))
+    throw new Error('--services are 2, 3, 4, or multiples of 4, because they are in 4 processes');
+  const times = numbers('bodies', values.bodies, given ? [USUAL_BODY] : BODIES);
+  const wanted = (number: number, body: number) => given || bodies || number === USUAL_SERVICES || body === USUAL_BODY;
+  return services.flatMap((number) =>
+    states.flatMap((busy) =>
+      kinds.flatMap((kind) =>
+        times.filter((body) => wanted(number, body)).map((body) => ({ services: number, body, kind, busy })),
+      ),
+    ),
+  );
 }
 
-function seconds(milliseconds: number): string {
-  return `${figure(milliseconds / 1_000)} s`;
+function entrantsOf(port: number, base: string | undefined): readonly Entrant[] {
+  const node = (name: string, contestant: Contestant): Entrant => ({
+    name,
+    start: (processes, services) => startNodeCrew(contestant, port, processes, services, WORKER),
+  });
+  const all: Entrant[] = [node(OURS, libraryAt(`${process.cwd()}/dist`))];
+  if (base !== undefined) all.push(node(`base ${values.base}`, libraryAt(base)));
+  all.push(...POLLERS.map((poller) => node(poller.name, poller)));
+  all.push({ name: 'redisson', start: (processes, services) => startRedissonServices(port, processes, services) });
+  const names = values.contestants?.split(',') ?? all.map(({ name }) => name);
+  const unknown = names.filter((name) => !all.some((entrant) => entrant.name === name));
+  if (unknown.length > 0)
+    throw new Error(`There is no contestant ${unknown}; there are ${all.map(({ name }) => name).join(', ')}`);
+  const why = names.includes('redisson') ? prepareRedisson() : undefined;
+  if (why !== undefined) console.log(`${redisson.name} is not here, because ${why}`);
+  return all.filter(
+    ({ name }) => (names.includes(name) || name.startsWith('base ')) && (name !== 'redisson' || why === undefined),
+  );
+}
+
+function numbers(name: string, given: string | undefined, otherwise: readonly number[]): readonly number[] {
+  const all = given?.split(',').map(Number) ?? otherwise;
+  if (all.some((number) => !Number.isInteger(number) || number < 0))
+    throw new Error(`--${name} are whole numbers: 4,16`);
+  return all;
+}
+
+function show(tables: readonly Table[]): void {
+  for (const table of tables) console.log(`${values.markdown ? markdown(table) : printed(table)}\n`);
+}
+
+/** In a terminal, the next line overwrites it. */
+function progress(text: string): void {
+  process.stderr.write(process.stderr.isTTY ? `\r\x1b[2K${text}` : `${text}\n`);
 }

@@ -2,8 +2,8 @@
 export interface Line {
   readonly name: string;
   readonly points: readonly (readonly [x: number, y: number])[];
-  /** `measured`: points without a line between them. */
-  readonly kind: 'first' | 'second' | 'third' | 'measured';
+  /** `apart`: points without a line between them. */
+  readonly kind: 'first' | 'second' | 'third' | 'apart';
 }
 
 export interface LinePanel {
@@ -36,7 +36,7 @@ export function lineChart(title: string, xs: readonly number[], panels: readonly
   .first { stroke: #0969da; fill: #0969da; }
   .second { stroke: #9a6700; fill: #9a6700; }
   .third { stroke: #8c959f; fill: #8c959f; }
-  .measured { stroke: #cf222e; fill: none; stroke-width: 2; }
+  .apart { stroke: #cf222e; fill: none; stroke-width: 2; }
   path.first, path.second, path.third { fill: none; }
   @media (prefers-color-scheme: dark) {
     text { fill: #f0f6fc; }
@@ -46,7 +46,7 @@ export function lineChart(title: string, xs: readonly number[], panels: readonly
     .first { stroke: #4493f8; fill: #4493f8; }
     .second { stroke: #d29922; fill: #d29922; }
     .third { stroke: #656c76; fill: #656c76; }
-    .measured { stroke: #f85149; }
+    .apart { stroke: #f85149; }
   }
 </style>
 <rect class="paper" x="0.5" y="0.5" width="${WIDTH - 1}" height="${HEIGHT - 1}" rx="8"/>
@@ -76,8 +76,8 @@ function drawn({ title, unit, lines }: LinePanel, xs: readonly number[], left: n
   lines.forEach(({ name, points, kind }, i) => {
     const seen = points.filter(([, value]) => value > 0);
     const path = seen.map(([at, value], j) => `${j === 0 ? 'M' : 'L'}${x(at)} ${y(value)}`).join(' ');
-    if (kind !== 'measured') parts.push(`<path class="${kind}" d="${path}"/>`);
-    const radius = kind === 'measured' ? 6 : 3;
+    if (kind !== 'apart') parts.push(`<path class="${kind}" d="${path}"/>`);
+    const radius = kind === 'apart' ? 6 : 3;
     for (const [at, value] of seen)
       parts.push(`<circle class="${kind}" cx="${x(at)}" cy="${y(value)}" r="${radius}"/>`);
     const [keyX, keyY] = [left + LEFT + (i % 2) * 195, HEIGHT - 48 + Math.floor(i / 2) * 20];

@@ -1,42 +1,37 @@
 import type { CrowdFigures } from '../../chaos/simulation/crowd/waiting-crowd.js';
-import { lineChart } from './line-chart.js';
+import { type Line, type LinePanel, lineChart } from './line-chart.js';
+import { POLLERS } from './pollers.js';
+import { type CellFigures, handOvers, type Kind } from './services.js';
+import type { Fleet } from './simulated.js';
 
-/** @param hold how long each body holds the lock, in milliseconds */
-export function picture(hold: number, fleet: readonly CrowdFigures[], measured: readonly CrowdFigures[]): string {
-  const line = (of: (figures: CrowdFigures) => number, from = fleet) =>
-    from.map((figures) => [figures.processes, of(figures)] as const);
+const NAME = 'nestjs-redis-lock';
+const STYLES = ['second', 'third'] as const;
+
+/**
+ * @param body how long each body holds the lock, in milliseconds
+ * @param ours the name of this library among the contestants
+ */
+export function picture(body: number, services: readonly CellFigures[], fleet: Fleet, ours: string): string {
+  const panel = (title: string, kind: Kind, simulated: readonly CrowdFigures[]): LinePanel => {
+    const measured = (name: string) =>
+      handOvers(services, (cell) => cell.body === body && cell.kind === kind && !cell.busy, name);
+    const peers = POLLERS.map(({ name }, i): Line => ({ name, kind: STYLES[i], points: measured(name) }));
+    const modelled = simulated.map(({ processes, steady }) => [processes, steady.handOver] as const);
+    return {
+      title,
+      unit: 'milliseconds from body to body; below: services, logarithmic',
+      lines: [
+        { name: NAME, kind: 'first', points: measured(ours) },
+        ...peers,
+        { name: `${NAME}, simulated`, kind: 'apart', points: modelled },
+      ],
+    };
+  };
+  const numbers = services.filter(({ cell }) => cell.body === body).map(({ cell }) => cell.services);
+  const all = new Set([...numbers, ...fleet.patient.map(({ processes }) => processes)]);
   return lineChart(
-    `One hot lock, bodies of ${hold} ms, more and more processes that wait for it`,
-    fleet.map(({ processes }) => processes),
-    [
-      {
-        title: 'Time from one body to the next',
-        unit: 'milliseconds; both axes are logarithmic, to the right: processes',
-        lines: [
-          { name: 'a fleet', kind: 'first', points: line(({ steady }) => steady.handOver) },
-          { name: 'of it, Redis is busy for', kind: 'second', points: line(({ steady }) => steady.each.server) },
-          { name: 'the body alone', kind: 'third', points: line(() => hold) },
-          {
-            name: 'Redis, measured',
-            kind: 'measured',
-            points: line(({ steady }) => steady.each.server, measured),
-          },
-        ],
-      },
-      {
-        title: 'What one hand-over costs',
-        unit: 'in number; both axes are logarithmic, to the right: processes',
-        lines: [
-          { name: 'messages', kind: 'first', points: line(({ steady }) => steady.each.messages) },
-          { name: 'PINGs', kind: 'second', points: line(({ steady }) => steady.each.pings) },
-          { name: 'commands about the lock', kind: 'third', points: line(({ steady }) => steady.each.commands) },
-          {
-            name: 'commands, measured',
-            kind: 'measured',
-            points: line(({ steady }) => steady.each.commands, measured),
-          },
-        ],
-      },
-    ],
+    `One hot lock, bodies of ${body} ms, more and more services that want it`,
+    [...all].sort((a, b) => a - b),
+    [panel('Callers that give up', 'giving-up', fleet.givingUp), panel('Patient callers', 'patient', fleet.patient)],
   );
 }

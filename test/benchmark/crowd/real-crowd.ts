@@ -9,12 +9,13 @@ import {
   type World,
 } from '../../chaos/simulation/crowd/waiting-crowd.js';
 import type { RedisServer } from '../../support/servers/redis-server.js';
+import { countMessages, received } from '../worker/sent-commands.js';
 
-const CHANNELS = 'redisson_lock__channel*';
 const logger = { warn() {}, error() {} };
 
 /** The same crowd with a real server: as many lock services in this process, each with its own connections. */
 export async function measureCrowd(server: RedisServer, processes: number, plan: CrowdPlan): Promise<CrowdFigures> {
+  countMessages();
   const redis = server.client();
   const open = async () => {
     const locks = createLockService({ connection: server.url, logger });
@@ -25,40 +26,35 @@ export async function measureCrowd(server: RedisServer, processes: number, plan:
   const services = [];
   while (services.length < processes)
     services.push(...(await Promise.all(Array.from({ length: Math.min(50, processes - services.length) }, open))));
-  const world: World = { now: () => performance.now(), sleep, spent: spending(redis) };
+  const world: World = { now: () => performance.now(), sleep, random: Math.random, spent: spending(redis) };
   const figures = await new WaitingCrowd(services, world, plan).run(victim);
   await Promise.all([victim, ...services].map((locks) => locks.close()));
   redis.disconnect();
   return figures;
 }
 
-/** Redis does not count messages. Each PUBLISH sends one to each process that is subscribed. */
 function spending(redis: Redis): () => Promise<Spent> {
-  let published = 0;
-  let messages = 0;
   return async () => {
     const clients = process.cpuUsage();
-    const [cpu, stats, channels] = await Promise.all([
-      redis.info('cpu'),
-      redis.info('commandstats'),
-      redis.pubsub('CHANNELS', CHANNELS) as Promise<string[]>,
-    ]);
-    const listeners = channels.length === 0 ? 0 : Number((await redis.pubsub('NUMSUB', ...channels))[1]);
+    const [server, stats] = await Promise.all([readCpu(redis), redis.info('commandstats')]);
     const calls = (command: string) =>
       Number(new RegExp(`^cmdstat_${command}:calls=(\\d+)`, 'm').exec(stats)?.[1] ?? 0);
-    const total = calls('publish');
-    messages += (total - published) * listeners;
-    published = total;
-    const seconds = (name: string) => Number(new RegExp(`^${name}:(\\S+)`, 'm').exec(cpu)?.[1]);
     return {
       commands: calls('evalsha') + calls('eval'),
       pings: calls('ping'),
       attempts: undefined,
-      messages,
-      server: (seconds('used_cpu_sys') + seconds('used_cpu_user')) * 1e3,
+      messages: received.messages,
+      server,
       clients: (clients.user + clients.system) / 1e3,
     };
   };
+}
+
+/** The CPU time that the server has used so far, in milliseconds. */
+export async function readCpu(redis: Redis): Promise<number> {
+  const cpu = await redis.info('cpu');
+  const seconds = (name: string) => Number(new RegExp(`^${name}:(\\S+)`, 'm').exec(cpu)?.[1]);
+  return (seconds('used_cpu_sys') + seconds('used_cpu_user')) * 1e3;
 }
 
 /** The median round trip of a PING on an idle connection, in milliseconds. */

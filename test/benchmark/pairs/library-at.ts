@@ -11,6 +11,8 @@ type Lease = Awaited<ReturnType<ReturnType<Library['createLockService']>['acquir
  */
 export type Way = 'one' | 'several' | 'nested' | 'body' | 'background';
 
+const SILENT = { warn() {}, error() {} };
+
 /** The Redis client that the locks use. */
 export type RedisClient = 'ioredis' | 'node-redis';
 
@@ -27,12 +29,21 @@ export function libraryAt(folder: string, way: Way = 'one', client: RedisClient 
       const { createLockService }: Library = await import(pathToFileURL(join(folder, 'esm', 'core.js')).href);
       const url = `redis://127.0.0.1:${port}`;
       const connection = client === 'ioredis' ? url : { client, url };
-      const make = (options: object) => createLockService({ connection, ...options });
+      const make = (options: object) => createLockService({ connection, logger: SILENT, ...options });
       const locks = way === 'background' ? inBackground(make) : make({});
       const close = () => locks.close();
       const inner = (key: string) => `${key}:inner`;
       const release = (lease: Lease) => lease.release();
-      const one: LockClient<Lease> = { acquire: (key) => locks.acquire(key), release, close };
+      // On a busy machine, Redis may not even answer within a short wait.
+      const tryFor = async (key: string, waitTime: number) => {
+        try {
+          return (await locks.tryAcquire(key, { waitTime })) ?? undefined;
+        } catch (error) {
+          if ((error as Error).name === 'LockUnavailableError') return undefined;
+          throw error;
+        }
+      };
+      const one: LockClient<Lease> = { acquire: (key) => locks.acquire(key), tryFor, release, close };
       const several: LockClient<Lease> = { acquire: (key) => locks.acquire([key, inner(key)]), release, close };
       const nested: LockClient<readonly Lease[]> = {
         acquire: async (key) => {

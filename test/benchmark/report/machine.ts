@@ -1,11 +1,12 @@
 import { existsSync, readFileSync } from 'node:fs';
 import { cpus, totalmem, type } from 'node:os';
+import { pathToFileURL } from 'node:url';
 import type { Redis } from 'ioredis';
 import type { Contestant } from '../contestants/contestant.js';
 
 /** The peers are installed beside the benchmark; the dependencies of the library are not. */
-const INSTALLED = ['test/benchmark/node_modules/', 'node_modules/'].map(
-  (folder) => new URL(`../../../../${folder}`, import.meta.url),
+const INSTALLED = ['test/benchmark/node_modules/', 'node_modules/'].map((folder) =>
+  pathToFileURL(`${process.cwd()}/${folder}`),
 );
 
 /** Describes the machine and the software of the measurement in one line. */

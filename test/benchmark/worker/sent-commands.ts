@@ -15,6 +15,22 @@ export function countIoredis(): void {
   } as typeof send;
 }
 
+/** Messages of subscriptions that this process has received. */
+export const received = { messages: 0 };
+
+let counted = false;
+
+/** Counts the messages that any ioredis client delivers to its listeners from now on. May be called repeatedly. */
+export function countMessages(): void {
+  if (counted) return;
+  counted = true;
+  const emit = Redis.prototype.emit;
+  Redis.prototype.emit = function (this: Redis, event: string | symbol, ...args: unknown[]) {
+    if (event === 'message' || event === 'smessage') received.messages++;
+    return emit.call(this, event, ...args);
+  };
+}
+
 interface NodeRedisClient {
   sendCommand(...args: never[]): Promise<unknown>;
 }

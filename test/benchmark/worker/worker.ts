@@ -5,6 +5,7 @@ import { DecoratedCalls } from './decorated-calls.js';
 import { duel } from './duel.js';
 import { HeldLeases } from './held-leases.js';
 import { runLoop } from './lock-loop.js';
+import { refusals } from './refusals.js';
 import { countIoredis } from './sent-commands.js';
 import { serve } from './serve.js';
 import type { Tasks } from './tasks.js';
@@ -17,7 +18,13 @@ let crowd: WaitingCrowd;
 let leases: HeldLeases;
 const calls = new DecoratedCalls();
 
-const tasks: Tasks = {
+async function rivalOf(name: string): Promise<LockClient> {
+  const rival = rivals.get(name) ?? (await contestantOf(name).open!(server));
+  rivals.set(name, rival);
+  return rival;
+}
+
+const tasks: Omit<Tasks, 'contend'> = {
   async open(name, port, connections) {
     const { open } = contestantOf(name);
     server = port;
@@ -25,9 +32,15 @@ const tasks: Tasks = {
   },
   loop: (job) => runLoop(clients, job),
   async duel(name, key, turns) {
-    const rival = rivals.get(name) ?? (await contestantOf(name).open!(server));
-    rivals.set(name, rival);
-    return duel([clients[0], rival], key, turns);
+    return duel([clients[0], await rivalOf(name)], key, turns);
+  },
+  async refuse(name, key, callers, turns) {
+    const rival = await rivalOf(name);
+    const held = [await clients[1].acquire(key), await rival.acquire(key)];
+    const times = await refusals([clients[0], rival], key, callers, turns);
+    await clients[1].release(held[0]);
+    await rival.release(held[1]);
+    return times;
   },
   gather(key, count) {
     crowd = new WaitingCrowd(clients[0], clients[1]);

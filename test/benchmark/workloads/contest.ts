@@ -112,7 +112,7 @@ export async function play(bench: Bench, contest: Contest, contestants: readonly
  * Each round begins with another contestant, and every other round runs backwards, so that nobody always follows the
  * same one.
  */
-function inTurn(contestants: readonly Contestant[], round: number): Contestant[] {
+export function inTurn<T>(contestants: readonly T[], round: number): T[] {
   const first = round % contestants.length;
   const order = [...contestants.slice(first), ...contestants.slice(0, first)];
   return round % 2 === 0 ? order : order.reverse();

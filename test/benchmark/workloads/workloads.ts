@@ -7,6 +7,7 @@ import { idle } from './idle.js';
 import { loop } from './loop.js';
 import { par } from './par.js';
 import { seq } from './seq.js';
+import { tries } from './try.js';
 import type { Workload } from './workload.js';
 
-export const WORKLOADS: readonly Workload[] = [seq, loop, par, hot1, hot4, handoff, idle, hold, decorator];
+export const WORKLOADS: readonly Workload[] = [seq, tries, loop, par, hot1, hot4, handoff, idle, hold, decorator];

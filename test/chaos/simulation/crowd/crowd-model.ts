@@ -53,8 +53,9 @@ export async function simulateCrowd({
   const world: World = {
     now: () => time.now,
     sleep: (delay) => victim.process.sleep(delay),
+    random: () => chance.next(),
     spent: async () => ({
-      commands: server.count('acquire', 'release', 'transfer', 'ticket', 'renew'),
+      commands: server.countExcept('ping', 'subscribe'),
       pings: server.count('ping'),
       attempts: server.count('acquire'),
       messages: server.messages,

@@ -35,6 +35,21 @@ describe('the model of a crowd that waits for one lock', () => {
     expect(together.steady.handOver).toBeGreaterThan(apart.steady.handOver + 10 * costs.message);
   });
 
+  it('counts the callers that give up, and lets them come back', async () => {
+    const giveUp = { least: 30, most: 120, pause: 60 };
+    const { steady } = await simulateCrowd({
+      processes: 10,
+      costs: COSTS,
+      hold: 5,
+      bodies: 200,
+      lease: 1_000,
+      giveUp,
+    });
+    expect(steady.refused).toBeGreaterThan(0.05);
+    expect(steady.refused).toBeLessThan(0.6);
+    expect(steady.jain).toBeGreaterThan(0.8);
+  });
+
   it('serves the next one soon after the lease of a dead process has ended, with a few requests per process', async () => {
     const { recovery, recoveryCommands, processes } = await crowdOf(40);
     expect(recovery).toBeGreaterThan(-5);

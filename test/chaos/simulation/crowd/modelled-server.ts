@@ -53,6 +53,11 @@ export class ModelledServer {
     return kinds.reduce((sum, kind) => sum + (this.commands.get(kind) ?? 0), 0);
   }
 
+  /** Commands of other kinds that were executed so far. */
+  countExcept(...kinds: readonly string[]): number {
+    return this.count(...this.commands.keys()) - this.count(...kinds);
+  }
+
   /** Called when a command has arrived. Its answer is passed to {@link write}. */
   receive(kind: string, execute: () => void): void {
     this.arrived.push({ kind, execute });

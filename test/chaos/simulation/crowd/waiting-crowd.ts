@@ -1,3 +1,4 @@
+import { LockUnavailableError } from '../../../../lib/engine/errors.js';
 import type { LockService } from '../../../../lib/service/lock-service.js';
 
 /** The world in which a crowd waits: virtual time, or a real server. */
@@ -5,6 +6,8 @@ export interface World {
   /** Milliseconds. */
   now(): number;
   sleep(milliseconds: number): Promise<void>;
+  /** At least 0 and below 1. */
+  random(): number;
   /** The costs up to now. */
   spent(): Promise<Spent>;
 }
@@ -27,10 +30,20 @@ export interface Spent {
 export interface CrowdPlan {
   /** For how long each body holds the lock, in milliseconds. */
   readonly hold: number;
-  /** How many bodies are measured, after every process has had one. */
+  /** How many bodies are measured, after every process has had one, or after as many bodies if callers give up. */
   readonly bodies: number;
+  /** Default: nobody gives up. */
+  readonly giveUp?: GivingUp;
   /** The lease of the process that dies at the end, in milliseconds. */
   readonly lease: number;
+}
+
+/** Callers who wait for a random time only, and come back after a pause. In milliseconds. */
+export interface GivingUp {
+  readonly least: number;
+  readonly most: number;
+  /** The longest pause. */
+  readonly pause: number;
 }
 
 /** The figures for the bodies between two moments. */
@@ -44,11 +57,13 @@ export interface Stretch {
   readonly p99: number;
   /** Jain's fairness index of the numbers of bodies per process. */
   readonly jain: number;
+  /** The share of callers who gave up. */
+  readonly refused: number;
 }
 
 export interface CrowdFigures {
   readonly processes: number;
-  /** From the moment when all of them ask until each has had the lock once. */
+  /** From the moment when all of them ask until each has had the lock once, or until as many bodies have ended. */
   readonly first: Stretch;
   readonly steady: Stretch;
   /** Milliseconds from the end of the dead process's lease to the next body. */
@@ -65,15 +80,18 @@ interface Grant {
 interface Mark {
   readonly at: number;
   readonly grants: number;
+  readonly refusals: number;
   readonly spent: Spent;
 }
 
 const NAME = 'crowd';
+const FOR_EVER = Number.POSITIVE_INFINITY;
 
 /** One process for each service, each with one caller that repeatedly acquires the same lock. */
 export class WaitingCrowd {
   private readonly grants: Grant[] = [];
   private readonly expected: { readonly isThere: () => boolean; readonly resolve: () => void }[] = [];
+  private refusals = 0;
   private inside = 0;
   private stopped = false;
 
@@ -89,7 +107,10 @@ export class WaitingCrowd {
     const start = await this.mark();
     const callers = services.map((_, caller) => this.live(caller));
     const waiting = new Set(services.keys());
-    await this.until(() => waiting.delete(this.grants.at(-1)!.caller) && waiting.size === 0);
+    await this.until(() => {
+      waiting.delete(this.grants.at(-1)!.caller);
+      return plan.giveUp === undefined ? waiting.size === 0 : this.grants.length >= services.length;
+    });
     const everybody = await this.mark();
     await this.until(() => this.grants.length >= everybody.grants + plan.bodies);
     const end = await this.mark();
@@ -107,16 +128,24 @@ export class WaitingCrowd {
 
   private async live(caller: number): Promise<void> {
     const { world, plan } = this;
+    const { giveUp } = plan;
+    const patience = () =>
+      giveUp === undefined ? FOR_EVER : Math.round(giveUp.least + world.random() * (giveUp.most - giveUp.least));
     while (!this.stopped) {
       const asked = world.now();
-      await this.services[caller].withLock(NAME, async () => {
-        if (++this.inside > 1) throw new Error('two are inside');
-        this.grants.push({ caller, waited: world.now() - asked });
-        this.look();
-        // Callers that still wait at the end get the lock without holding it.
-        if (!this.stopped) await world.sleep(plan.hold);
-        this.inside--;
-      });
+      const lease = await this.services[caller].tryAcquire(NAME, { waitTime: patience() }).catch(refusedToo);
+      if (lease === null) {
+        this.refusals++;
+        await world.sleep(world.random() * (giveUp?.pause ?? 0));
+        continue;
+      }
+      if (++this.inside > 1) throw new Error('two are inside');
+      this.grants.push({ caller, waited: world.now() - asked });
+      this.look();
+      // Callers that still wait at the end get the lock without holding it.
+      if (!this.stopped) await world.sleep(plan.hold);
+      this.inside--;
+      await lease.release();
     }
   }
 
@@ -144,11 +173,12 @@ export class WaitingCrowd {
 
   private async mark(): Promise<Mark> {
     const { world, grants } = this;
-    return { at: world.now(), grants: grants.length, spent: await world.spent() };
+    return { at: world.now(), grants: grants.length, refusals: this.refusals, spent: await world.spent() };
   }
 
   private stretch(from: Mark, to: Mark): Stretch {
     const bodies = to.grants - from.grants;
+    const refusals = to.refusals - from.refusals;
     const grants = this.grants.slice(from.grants, to.grants);
     const counts = this.services.map(() => 0);
     for (const { caller } of grants) counts[caller]++;
@@ -167,8 +197,15 @@ export class WaitingCrowd {
       },
       p99: p99(grants.map(({ waited }) => waited)),
       jain: jain(counts),
+      refused: refusals / (refusals + bodies),
     };
   }
+}
+
+/** A caller whose only request is not answered before the wait ends gets this error. */
+function refusedToo(error: unknown): null {
+  if (error instanceof LockUnavailableError) return null;
+  throw error;
 }
 
 function p99(values: readonly number[]): number {
