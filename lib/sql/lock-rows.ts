@@ -46,6 +46,7 @@ export async function lockRows(
   if (mode !== 'exclusive' && mode !== 'share') throw wrong(`mode is '${mode}'; it must be 'exclusive' or 'share'`);
   const waitTime = options.waitTime === undefined ? undefined : toWaitTime(options.waitTime, `${what}: waitTime`);
   const all = keysOf(what, names, options);
+  checkTable(what, options);
   const dialect = await dialectOf(query);
   if (by === 'advisory') return lockAdvisory(query, dialect, all, options, waitTime);
   const rows = tableOf(dialect, options);
@@ -72,6 +73,7 @@ export async function makeLockRows(
   const what = 'makeLockRows()';
   checkOptionNames(options, ['table', 'keyPrefix'], what);
   const all = keysOf(what, names, options);
+  checkTable(what, options);
   const dialect = await dialectOf(query);
   for (const key of all) await dialect.makeRow(query, tableOf(dialect, options), key);
 }
@@ -85,7 +87,6 @@ async function lockAdvisory(
 ): Promise<void> {
   if (dialect.quote !== '"')
     throw wrong("by: 'advisory' needs PostgreSQL: locks of GET_LOCK do not end with a transaction. Use by: 'row'");
-  checkTable(table);
   const locks = await AdvisoryRows.of(query, table);
   if (locks === undefined)
     throw wrong(
@@ -115,13 +116,12 @@ function keysOf(what: string, names: string | readonly string[], { keyPrefix = '
 }
 
 function tableOf({ quote }: RowDialect, { table = 'distributed_lock' }: LockRowsOptions): string {
-  checkTable(table);
   return quoteTable(table, quote).rows;
 }
 
-function checkTable(table: string): void {
-  const problem = tableProblem(table);
-  if (problem !== undefined) throw wrong(problem);
+function checkTable(what: string, { table }: LockRowsOptions): void {
+  const problem = table === undefined ? undefined : tableProblem(table);
+  if (problem !== undefined) throw new LockConfigurationError(`${what}: ${problem}`);
 }
 
 async function lockRow(

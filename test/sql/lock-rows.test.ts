@@ -189,7 +189,7 @@ describe("lockRows by: 'advisory'", () => {
   });
 });
 
-describe('a keyPrefix of lockRows and makeLockRows', () => {
+describe('the options of lockRows and makeLockRows', () => {
   const asked = async () => {
     throw new Error('the database was asked');
   };
@@ -199,11 +199,19 @@ describe('a keyPrefix of lockRows and makeLockRows', () => {
     ['half a brace', '{app', 'keyPrefix must be a string whose braces are balanced'],
     ['no string', 5 as unknown as string, 'keyPrefix must be a string whose braces are balanced'],
     ['too long', 'p'.repeat(513), 'keyPrefix has 513 bytes; it may have at most 512'],
-  ])('is refused if the module would refuse it: %s', async (_, keyPrefix, says) => {
+  ])('keyPrefix is refused if the module would refuse it: %s', async (_, keyPrefix, says) => {
     for (const call of [lockRows, makeLockRows]) {
       const error = await call(asked, 'order:42', { keyPrefix }).catch((thrown: unknown) => thrown);
       expect(error).toBeInstanceOf(LockConfigurationError);
       expect((error as Error).message).toBe(`${call.name}(): ${says}`);
+    }
+  });
+
+  it('table is refused by the function that was called, before the database is asked', async () => {
+    for (const call of [lockRows, makeLockRows]) {
+      const error = await call(asked, 'order:42', { table: 'lock-table' }).catch((thrown: unknown) => thrown);
+      expect(error).toBeInstanceOf(LockConfigurationError);
+      expect((error as Error).message).toMatch(new RegExp(`^${call.name}\\(\\): table must be a name`));
     }
   });
 });

@@ -1,6 +1,7 @@
 import { createClient, RESP_TYPES } from 'redis';
 import { createClient as createClient5, RESP_TYPES as RESP_TYPES_5 } from 'redis5';
 import type { Connection } from '../../../lib/backends/redis/links/connection.js';
+import { LockConfigurationError } from '../../../lib/engine/errors.js';
 import { createLockService } from '../../../lib/service/create-lock-service.js';
 import type { LockService } from '../../../lib/service/lock-service.js';
 import { until } from '../../support/until.js';
@@ -111,5 +112,16 @@ describe('node-redis with a streaming credentials provider', () => {
     expect(await waiting).toBe('entered');
     await locks.close();
     expect(tokens.listeners.size).toBe(0);
+  });
+});
+
+describe('a url of node-redis', () => {
+  it.each<[string, (url: string) => Connection]>([
+    ['options', (url) => ({ client: 'node-redis', url })],
+    ['a root node', (url) => ({ client: 'node-redis', rootNodes: [{ url }] })],
+  ])('is refused if it has a parameter, which node-redis would ignore: %s', (_, connect) => {
+    const create = () => createLockService({ connection: connect('redis://127.0.0.1:1?db=3'), logger: silent });
+    expect(create).toThrow(LockConfigurationError);
+    expect(create).toThrow(/the parameter 'db', which node-redis would ignore: .*database/);
   });
 });

@@ -64,7 +64,7 @@ export function openOptions({ client: _, ...options }: NodeRedisConnection, cont
   if ('rootNodes' in options) return openNodeRedis({ _options: options }, context);
   const { url } = options;
   const isPath = typeof url === 'string' && url.startsWith('unix:');
-  if (url !== undefined && !isPath) readUrl(url, 'The url of the connection');
+  if (url !== undefined && !isPath) readNodeRedisUrl(url, 'The url of the connection');
   let client: NodeRedisClient;
   try {
     client = nodeRedis.createClient(options);
@@ -178,10 +178,23 @@ function clusterSource({ _options }: NodeRedisCluster): ClusterSource {
   };
 }
 
+/** Like {@link readUrl}. node-redis reads no parameters, such as `?db=3`, and would connect to another database. */
+function readNodeRedisUrl(text: unknown, what: string): URL {
+  const url = readUrl(text, what);
+  const [parameter] = url.searchParams.keys();
+  if (parameter === undefined) return url;
+  throw new ConnectionError(
+    `${what} has the parameter '${parameter.slice(0, 40)}', which node-redis would ignore: give it as an option beside the url (for ?db=, 'database'), or give the URL itself as the connection`,
+  );
+}
+
 /** The settings in a URL, which node-redis reads only when it creates a client. */
 function parsed({ url, ...options }: NodeRedisOptions): NodeRedisOptions {
   if (url === undefined) return options;
-  const { hostname, port, username, password, protocol } = readUrl(url, 'The url of a root node of the connection');
+  const { hostname, port, username, password, protocol } = readNodeRedisUrl(
+    url,
+    'The url of a root node of the connection',
+  );
   const credentials = {
     ...(username !== '' && { username: decodeURIComponent(username) }),
     ...(password !== '' && { password: decodeURIComponent(password) }),
