@@ -30,6 +30,19 @@ describe('acquire-reentrant', () => {
     await until(async () => (await used(`lock:${locks++}`)).join() === '1,1,1,0,1,1');
   });
 
+  it('reads the lease of a single busy lock once', async () => {
+    await world.run('acquire-reentrant', [CLOCK, 'a'], [LATER, 0, MINUTE, 0, 'c:1']);
+    await world.redis.config('RESETSTAT');
+    const [reserved, [ttl, holder]] = (await world.run(
+      'acquire-reentrant',
+      [CLOCK, 'a'],
+      [LATER, 0, MINUTE, 0, 'c:2'],
+    )) as [number, [number, string]];
+    expect([reserved, holder]).toEqual([0, 'c:1']);
+    expectBetween(ttl, MINUTE - 5_000, MINUTE);
+    expect(await world.redis.info('commandstats')).toContain('cmdstat_pttl:calls=1,');
+  });
+
   it('gives consecutive tokens to free locks, and answers with the first alone', async () => {
     await world.redis.set(CLOCK, AHEAD);
     const locks = ['a', 'b', 'c'];

@@ -23,10 +23,12 @@ local call = redis.call
 local reserve = tonumber(ARGV[4])
 local count = #ARGV - 4
 local micros, former
+-- Only for a single lock, whose lease is read once.
+local onlyTtl = count == 1 and call('PTTL', KEYS[2])
 
 -- The common case: one free lock, and a clock that is behind TIME. It creates no functions and formats no numbers,
 -- because that takes longer than the commands. The code below needs `former` for all other cases.
-if count == 1 and reserve == 0 and call('PTTL', KEYS[2]) == NO_KEY then
+if onlyTtl == NO_KEY and reserve == 0 then
   local time = call('TIME')
   local seconds, fraction = time[1], time[2]
   micros = seconds * 1000000 + fraction
@@ -66,7 +68,7 @@ end
 -- Handles free locks before the functions for the others are defined, because this path must be fast.
 for i = 1, count do
   local lock = KEYS[1 + i]
-  local ttl = call('PTTL', lock)
+  local ttl = onlyTtl or call('PTTL', lock)
   if ttl == NO_KEY then
     if not begin() then
       return expired
