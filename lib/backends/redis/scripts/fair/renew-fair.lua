@@ -16,6 +16,7 @@
 -- @include server-time
 -- @include prefixed
 -- @include publish-to
+-- @include becomes-longer
 -- @include becomes-shorter
 -- @include answer-of
 -- @include plain/holds-plain
@@ -34,6 +35,9 @@ local function renew(i)
   local lock = KEYS[4 * i - 3]
   if not holdsPlain(lock, ARGV[2 + i]) then
     return 0
+  end
+  if becomesLonger(lock, ARGV[2]) then
+    return 1
   end
   local former = redis.call('PTTL', lock)
   redis.call('PEXPIRE', lock, ARGV[2])

@@ -13,6 +13,7 @@
 -- @include server-time
 -- @include prefixed
 -- @include publish-to
+-- @include becomes-longer
 -- @include becomes-shorter
 -- @include wake-if-shorter
 -- @include line/line-of
@@ -26,6 +27,9 @@ local function renew(i)
   local lock = KEYS[i]
   if not holdsPlain(lock, ARGV[2 + i]) then
     return 0
+  end
+  if becomesLonger(lock, ARGV[2]) then
+    return 1
   end
   local former = redis.call('PTTL', lock)
   redis.call('PEXPIRE', lock, ARGV[2])
