@@ -85,6 +85,21 @@ export class ContractWorld {
     return new Owner(client, key, type, `${client.id}:${++this.count}`);
   }
 
+  /**
+   * Whether a release leaves the lock free at first although only its line waits: in a cluster without sharded channels,
+   * a node cannot count who listens outside the line.
+   */
+  async freesFirst(): Promise<boolean> {
+    if (this.capabilities.countsListeners !== false) return false;
+    const [ann, bob] = this.owners('reentrant', 2);
+    await ann.take();
+    await bob.meet({ waiterTimeout: 5_000 });
+    await ann.release();
+    const isGranted = await bob.holds();
+    await bob.removeWaiter();
+    return !isGranted;
+  }
+
   /** Subscribes as this owner's process would. Messages are received from the moment this settles. */
   listen({ client, key, type }: Owner): Promise<Listener> {
     return this.opened((heard) => client.backend.subscribe(key, type, client.id, heard));
