@@ -6,9 +6,9 @@ import { type GivenBack, HeldLock, type LockKeeper, type ReleaseOutcome } from '
 import { type Moment } from '../hold/lease-clock.js';
 import { Tenure } from '../hold/tenure.js';
 import type { Services } from '../services.js';
-import { TurnToAsk } from '../wait/turn-to-ask.js';
 import { Waiter } from '../wait/waiter.js';
 import { WaitingLine } from '../wait/waiting-line.js';
+import { WhenToAsk } from '../wait/when-to-ask.js';
 import type { FlightTerms } from './flight-terms.js';
 import { type Run, storeResult } from './store-result.js';
 
@@ -63,7 +63,7 @@ export class FlightQueue implements LockKeeper, Asker<FlightWaiter, FlightReply>
   readonly type = 'flight';
   readonly line: WaitingLine<FlightWaiter>;
   private readonly tenure: Tenure;
-  private readonly turn: TurnToAsk;
+  private readonly turn: WhenToAsk;
   private run: Run | undefined;
   private asking: FlightWaiter | undefined;
   /** The callers that had arrived when the request under way was sent. */
@@ -81,7 +81,7 @@ export class FlightQueue implements LockKeeper, Asker<FlightWaiter, FlightReply>
     const { backend, runtime, clientId } = services;
     this.line = new WaitingLine(services, this);
     this.tenure = new Tenure(services, this);
-    this.turn = new TurnToAsk(
+    this.turn = new WhenToAsk(
       (listener, heldAs: HeldType = 'flight') => backend.subscribe(key, heldAs, clientId, listener),
       runtime,
       () => this.resume(),

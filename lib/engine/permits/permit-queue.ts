@@ -5,9 +5,9 @@ import type { RequestId } from '../../backends/synchronizer-backend.js';
 import { LockAbortedError, LockBusyError } from '../errors.js';
 import type { Services } from '../services.js';
 import { Caller, type WaitTerms } from '../wait/caller.js';
-import { TurnToAsk } from '../wait/turn-to-ask.js';
 import { type InLine, permanentError, shutdownError } from '../wait/wait-errors.js';
 import { WaitingLine } from '../wait/waiting-line.js';
+import { WhenToAsk } from '../wait/when-to-ask.js';
 import { describeObstacle } from './describe-obstacle.js';
 import { noUsableAnswer, type Synchronizer } from './synchronizer.js';
 
@@ -137,7 +137,7 @@ export class PermitQueue<Waiter extends PermitWaiter<never>> {
   private triers = 0;
   /** The waiter for which there were too few permits. */
   private blocked: Waiter | undefined;
-  private readonly turn: TurnToAsk;
+  private readonly turn: WhenToAsk;
   /** The request that is under way or has to be repeated. */
   private attempt: Attempt<Waiter> | undefined;
   /** Settles when the request under way settles. */
@@ -158,7 +158,7 @@ export class PermitQueue<Waiter extends PermitWaiter<never>> {
   ) {
     this.line = new WaitingLine(services, this);
     const subscribe = (listener: (wake: Wake) => void) => source.subscribe(listener);
-    this.turn = new TurnToAsk(subscribe, services.runtime, () => this.advance());
+    this.turn = new WhenToAsk(subscribe, services.runtime, () => this.advance());
   }
 
   /** The number of waiting callers, without those that try once. */

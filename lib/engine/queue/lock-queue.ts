@@ -18,6 +18,7 @@ import type { Services } from '../services.js';
 import type { AcquisitionTerms } from '../terms/lock-options.js';
 import { TurnToAsk } from '../wait/turn-to-ask.js';
 import { WaitingLine } from '../wait/waiting-line.js';
+import { WhenToAsk } from '../wait/when-to-ask.js';
 import { isRegistered, type RegisteredWaiter, unregister, WaiterHeartbeat } from './waiter-registration.js';
 
 const NONE: readonly never[] = [];
@@ -35,8 +36,8 @@ type State = 'claimed' | 'departing' | 'resting' | 'held' | 'asking' | 'idle';
  * 2. `departing`: a release, a transfer or a detachment is unanswered. Nobody asks, because the answer would say that
  *    this process holds the lock. A release that waits to be sent is recalled for a caller that arrives (`recall`), and
  *    goes to it as if that caller had been waiting.
- * 3. `resting`: another process holds the lock, or the backend does not answer. TurnToAsk says when to try again: after
- *    a message, when the holder's lease ends, when it is this process's turn, or after a pause. A backend with its own
+ * 3. `resting`: another process holds the lock, or the backend does not answer. WhenToAsk says when to try again: after
+ *    a message, when the holder's lease ends, or after a pause, and TurnToAsk lets other processes go first. A backend with its own
  *    queue (`blocking`) answers instead.
  * 4. `held`: a lease of this process holds the lock. Callers wait for it here; readers join readers. When the last
  *    share is given back (`giveBack`), HandOff decides where the lock goes: to the first waiter, or out of this process.
@@ -64,7 +65,7 @@ export class LockQueue implements LockKeeper, Asker<LockWaiter, AcquireReply> {
   private waitsInBackend = false;
 
   // Created when first needed: most locks are held by one caller without contention.
-  private again: TurnToAsk | undefined = undefined;
+  private again: WhenToAsk | undefined = undefined;
   private handOffs: HandOff | undefined = undefined;
   private heartbeat: WaiterHeartbeat<RegisteredWaiter> | undefined = undefined;
 
@@ -150,7 +151,7 @@ export class LockQueue implements LockKeeper, Asker<LockWaiter, AcquireReply> {
     this.hasTriers ||= waiter.triesOnce;
     if (this.asking?.reserve === 0) this.asking.reserve = this.reserve;
     if (waiter.mayLeave) this.line.watch(waiter);
-    if (waiting.length === 1 && !waiter.triesOnce) this.again?.arrive(waiter.remainingWait);
+    if (waiting.length === 1 && !waiter.triesOnce) this.turns?.arrive(waiter.remainingWait);
     if (waiting.length > 1 || this.tenure.isHeld) this.line.rest();
     this.serveNext();
   }
@@ -221,7 +222,8 @@ export class LockQueue implements LockKeeper, Asker<LockWaiter, AcquireReply> {
     if (!this.line.isIdle) return;
     const { again } = this;
     this.leaveLine();
-    if (again !== undefined && again.yieldRemaining > 0) return again.afterYield(() => this.endIfIdle());
+    const { isClosing } = this.services.admission;
+    if (!isClosing && again !== undefined && again.usefulFor > 0) return again.whenUseless(() => this.endIfIdle());
     again?.close();
     this.heartbeat?.stop();
     this.line.close();
@@ -293,11 +295,11 @@ export class LockQueue implements LockKeeper, Asker<LockWaiter, AcquireReply> {
     else if (this.tenure.asksBehindRelease(waiter, reply, () => this.resume())) return;
     this.refuseTriers((trier) => this.line.busy(trier));
     if (this.waiting.length > 0 && this.services.backend.blocking === undefined) {
-      this.turn.busy(reply.remaining, reply.holder, reply.heldAs);
+      this.whenToAsk.busy(reply.remaining, reply.holder, reply.heldAs);
       this.line.rest();
       if (isRegistered(waiter) || this.place !== undefined) this.keepRegistered();
       // Nobody is told of a release who has given up the place.
-      if (this.hasLine && outcome.waiterTimeout > 0 && this.place === undefined) this.turn.recheck();
+      if (this.hasLine && outcome.waiterTimeout > 0 && this.place === undefined) this.whenToAsk.recheck();
     }
     this.resume();
   }
@@ -309,7 +311,7 @@ export class LockQueue implements LockKeeper, Asker<LockWaiter, AcquireReply> {
     if (!this.abandonOwner(waiter, outcome) && waiter.settled) this.unregister(waiter);
     this.line.failed(waiter, error);
     this.refuseTriers((trier) => this.line.unavailable(trier));
-    if (!this.line.isEmpty && error.kind === 'unavailable' && this.turn.failed()) this.line.reportFailure();
+    if (!this.line.isEmpty && error.kind === 'unavailable' && this.whenToAsk.failed()) this.line.reportFailure();
     this.resume();
   }
 
@@ -331,18 +333,35 @@ export class LockQueue implements LockKeeper, Asker<LockWaiter, AcquireReply> {
     line.rest();
   }
 
-  private get turn(): TurnToAsk {
+  private get whenToAsk(): WhenToAsk {
+    const { key, type } = this;
     const { backend, runtime, clientId } = this.services;
-    this.again ??= new TurnToAsk(
-      (listener, heldAs) =>
-        heldAs === undefined && this.hasLine && backend.line !== undefined
-          ? backend.line.listen(this.key, clientId, listener)
-          : backend.subscribe(this.key, heldAs ?? this.type, clientId, listener),
-      runtime,
-      () => this.resume(),
-      (holder) => (this.type === 'read' || this.hasLine ? undefined : backend.takeTicket?.(this.key, holder)),
-    );
+    const { line } = backend;
+    const retry = () => this.resume();
+    if (this.again !== undefined) return this.again;
+    if (this.hasLine && line !== undefined) {
+      this.again = new WhenToAsk(
+        (listener, heldAs) =>
+          heldAs === undefined
+            ? line.listen(key, clientId, listener)
+            : backend.subscribe(key, heldAs, clientId, listener),
+        runtime,
+        retry,
+      );
+    } else {
+      this.again = new TurnToAsk(
+        (listener, heldAs) => backend.subscribe(key, heldAs ?? type, clientId, listener),
+        runtime,
+        retry,
+        (holder) => (type === 'read' ? undefined : backend.takeTicket?.(key, holder)),
+      );
+    }
     return this.again;
+  }
+
+  /** Undefined for locks with a line, or as long as it is not needed. */
+  private get turns(): TurnToAsk | undefined {
+    return this.again instanceof TurnToAsk ? this.again : undefined;
   }
 
   // ── Owner ids, and waiters registered in the backend ───────────────────────────────────────────────────────────────
@@ -400,7 +419,7 @@ export class LockQueue implements LockKeeper, Asker<LockWaiter, AcquireReply> {
       return first !== undefined && isRegistered(first) ? [first] : [];
     };
     const type = this.hasLine ? this.type : 'write';
-    this.heartbeat ??= new WaiterHeartbeat(this.services, this.key, type, next, () => this.turn.recheck());
+    this.heartbeat ??= new WaiterHeartbeat(this.services, this.key, type, next, () => this.whenToAsk.recheck());
     this.heartbeat.start();
   }
 
@@ -502,7 +521,7 @@ export class LockQueue implements LockKeeper, Asker<LockWaiter, AcquireReply> {
     const next = this.waiting.first;
     const passed = next !== undefined && this.handOff.pass(held, next, now);
     if (passed !== false) return passed;
-    if (held.type !== 'read' && !this.hasLine) this.again?.releasing();
+    if (held.type !== 'read') this.turns?.releasing();
     return tenure.giveBack(held, listener);
   }
 
@@ -512,9 +531,9 @@ export class LockQueue implements LockKeeper, Asker<LockWaiter, AcquireReply> {
   released({ type }: HeldLock, reply: ReleaseReply | undefined): void {
     if (this.waiting.length === 0) this.handOffs?.notFollowed();
     if (type !== 'read' && !this.hasLine) {
-      if (!reply?.published) this.again?.releasedSilently();
-      const again = reply && reply.listeners > 0 ? this.turn : this.again;
-      if (reply?.released) again?.yieldTo(reply.listeners, this.waiting.length > 0);
+      if (!reply?.published) this.turns?.releasedSilently();
+      const again = reply && reply.listeners > 0 ? this.whenToAsk : this.again;
+      if (reply?.released && again instanceof TurnToAsk) again.yieldTo(reply.listeners, this.waiting.length > 0);
     }
     this.resume();
   }
@@ -530,7 +549,7 @@ export class LockQueue implements LockKeeper, Asker<LockWaiter, AcquireReply> {
 
   recalled(release: RecallableRelease, now: Moment): void {
     this.tenure.recall(release);
-    this.again?.releasedSilently();
+    this.turns?.releasedSilently();
     this.hold(release.held, now);
   }
 

@@ -85,7 +85,7 @@ describe('the turn of a process to ask for a lock', () => {
       const { runtime, turn, retries } = setUp();
       turn.yieldTo(others, true);
       expect(turn.resting).toBe(true);
-      expect(turn.yieldRemaining).toBe(others * 10);
+      expect(turn.usefulFor).toBe(others * 10);
       await runtime.advance(time);
       expect(retries()).toBe(0);
       await runtime.advance(1);
@@ -215,7 +215,7 @@ describe('the turn of a process to ask for a lock', () => {
     const { runtime, turn, listeners } = setUp();
     turn.yieldTo(0, true);
     expect(turn.resting).toBe(false);
-    expect(turn.yieldRemaining).toBe(0);
+    expect(turn.usefulFor).toBe(0);
     turn.arrive(60_000);
     expect(turn.resting).toBe(false);
     expect(listeners).toEqual([]);

@@ -1,0 +1,200 @@
+import { BackOff } from '../../backends/back-off.js';
+import type { Busy, Subscription, Wake } from '../../backends/lock-backend.js';
+import type { Runtime, Timer } from '../../backends/runtime.js';
+
+/**
+ * For how many milliseconds this process listens on after it has waited for the lock and got it, so that its next caller
+ * enters the line with its first request.
+ */
+const LISTENS_ON = 1_000;
+
+/** See {@link WhenToAsk}. The backend may be asked only while the state is `open`. */
+export type State = 'open' | 'asking' | 'resting' | 'yielding' | 'backing off';
+
+/**
+ * Decides when this process may ask the backend for one thing again: a lock, permits, a flight. It never polls.
+ *
+ * | state         | entered when                           | becomes `open` when                           |
+ * | ------------- | -------------------------------------- | --------------------------------------------- |
+ * | `open`        | nothing has happened yet               | -                                             |
+ * | `asking`      | a request is sent (`begin`)            | the lock is acquired                          |
+ * | `resting`     | the lock was busy (`busy`)             | a message arrives, or the holder's lease ends |
+ * | `backing off` | there was no answer (`failed`)         | a message arrives, or a growing pause ends    |
+ * | `yielding`    | others go first (see {@link TurnToAsk}) | this process's turn comes                     |
+ *
+ * Each state also becomes `open` when nobody waits any more. A message that arrives during a request is remembered. If
+ * the answer is busy, the process then asks again instead of resting.
+ */
+export class WhenToAsk {
+  /** Whether messages arrive. */
+  listens = false;
+  protected subscription: Subscription | undefined;
+  private state: State = 'open';
+  /** Listens for the release of a holder of another kind. */
+  private otherKind: Subscription | undefined;
+  private timer: Timer | undefined;
+  /** Whether the lock may have been released since the current request was sent. */
+  private missed = false;
+  private failing = false;
+  /** Whether others held the lock before this process did. */
+  private contended = false;
+  private listensUntil = 0;
+  private readonly backOff: BackOff;
+
+  /**
+   * @param subscribe listens for what concerns this process, or for releases of holders of another kind
+   * @param retry called when the backend may be asked again
+   */
+  constructor(
+    private readonly subscribe: (listener: (wake: Wake) => void, heldAs?: Busy['heldAs']) => Subscription,
+    protected readonly runtime: Runtime,
+    private readonly retry: () => void,
+  ) {
+    this.backOff = new BackOff(runtime);
+  }
+
+  /** Whether the backend must not be asked now. A message or a timer will call `retry`. */
+  get resting(): boolean {
+    return this.state !== 'open' && this.state !== 'asking';
+  }
+
+  /** Records that a request is sent. */
+  begin(): void {
+    this.missed = false;
+    // A caller that tries once may ask while the others rest.
+    if (this.state === 'open') this.state = 'asking';
+  }
+
+  /**
+   * Rests after a request that found the lock busy, unless a message arrived meanwhile.
+   *
+   * @returns whether it rests
+   */
+  busy(remaining: number, _holder?: string, heldAs?: Busy['heldAs']): boolean {
+    this.contended = true;
+    this.answered();
+    if (heldAs !== undefined) this.listenTo(heldAs);
+    else this.stopListeningToOthers();
+    if (this.subscription !== undefined && this.missed) return false;
+    this.listen();
+    this.rest('resting', remaining);
+    return true;
+  }
+
+  /**
+   * Pauses after a request without an answer, longer each time.
+   *
+   * @returns whether it is the first failure in a row
+   */
+  failed(): boolean {
+    const isFirst = !this.failing;
+    this.failing = true;
+    this.rest('backing off', this.backOff.next());
+    return isFirst;
+  }
+
+  acquired(): void {
+    if (this.contended) this.listensUntil = this.runtime.monotonic() + LISTENS_ON;
+    this.contended = false;
+    this.stopListeningToOthers();
+    this.answered();
+    this.open();
+  }
+
+  /** Asks again after a change that no message announces. */
+  recheck(): void {
+    this.wake();
+  }
+
+  /** Called when no caller waits any more. */
+  onEmpty(): void {
+    this.open();
+  }
+
+  /** For how many more milliseconds this object is useful to callers who come later. */
+  get usefulFor(): number {
+    return this.listens ? this.listensUntil - this.runtime.monotonic() : 0;
+  }
+
+  /** Calls back when it is not {@link usefulFor} callers any more. */
+  whenUseless(callback: () => void): void {
+    this.open();
+    this.timer = this.runtime.timer(this.usefulFor, callback);
+  }
+
+  close(): void {
+    this.open();
+    this.subscription?.close();
+    this.subscription = undefined;
+    this.stopListeningToOthers();
+    this.listens = false;
+  }
+
+  protected answered(): void {
+    this.failing = false;
+    this.backOff.reset();
+  }
+
+  protected rest(state: State, delay: number): void {
+    this.state = state;
+    this.timer?.cancel();
+    this.timer = delay < 0 ? undefined : this.runtime.timer(delay + 1, () => this.wake(), 'keep-alive');
+  }
+
+  private open(): void {
+    this.state = 'open';
+    this.timer?.cancel();
+    this.timer = undefined;
+  }
+
+  private wake(): void {
+    if (!this.resting) return;
+    this.open();
+    this.retry();
+  }
+
+  protected listen(): void {
+    if (this.subscription !== undefined) return;
+    const subscription = this.subscribe((wake) => this.heard(wake));
+    this.subscription = subscription;
+    // A release may have been missed before the subscription was confirmed, so ask once more.
+    subscription.ready.then(() => {
+      if (this.subscription !== subscription) return;
+      this.listens = true;
+      this.confirmed();
+      this.onChange(false);
+    });
+  }
+
+  private listenTo(heldAs: NonNullable<Busy['heldAs']>): void {
+    if (this.otherKind !== undefined) return;
+    const subscription = this.subscribe(() => this.onChange(false), heldAs);
+    this.otherKind = subscription;
+    subscription.ready.then(() => {
+      if (this.otherKind === subscription) this.onChange(false);
+    });
+  }
+
+  /** A line would take this process for others that listen outside it. */
+  private stopListeningToOthers(): void {
+    this.otherKind?.close();
+    this.otherKind = undefined;
+  }
+
+  /** Called when the subscription is active. */
+  protected confirmed(): void {}
+
+  protected heard(wake: Wake): void {
+    this.onChange(wake.kind === 'message');
+  }
+
+  /**
+   * Handles a possible release: asks now, or after the current request.
+   *
+   * @param _woken whether a message has told of it
+   */
+  protected onChange(_woken: boolean): void {
+    if (this.resting) this.wake();
+    else this.missed = true;
+  }
+}
