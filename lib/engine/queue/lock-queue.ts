@@ -132,6 +132,10 @@ export class LockQueue implements LockKeeper, Asker<LockWaiter, AcquireReply> {
     return this.attempts > 0 || this.claims > 0 || this.tenure.isDeparting;
   }
 
+  get askedAt(): number | undefined {
+    return this.asking?.sent.monotonic;
+  }
+
   get isUndecided(): boolean {
     return this.services.backend.blocking !== undefined && this.attempts > 0 && !this.waitsInBackend;
   }
@@ -298,8 +302,8 @@ export class LockQueue implements LockKeeper, Asker<LockWaiter, AcquireReply> {
       this.whenToAsk.busy(reply.remaining, reply.holder, reply.heldAs);
       this.line.rest();
       if (isRegistered(waiter) || this.place !== undefined) this.keepRegistered();
-      // Nobody is told of a release who has given up the place.
-      if (this.hasLine && outcome.waiterTimeout > 0 && this.place === undefined) this.whenToAsk.recheck();
+      // Nobody tells those of a release who have no place: it was given up, or a caller asked that tries once.
+      if (this.hasLine && this.place === undefined && this.whenToAsk.listens) this.whenToAsk.recheck();
     }
     this.resume();
   }

@@ -12,7 +12,8 @@ const SHORTEST_PAUSE = 20;
 /** The shortest time between two log lines about the same node, in milliseconds, however often it comes and goes. */
 const QUIET_TIME = 10_000;
 /**
- * A node that gave no answer during a whole wait counts as silent if the wait lasted at least this many milliseconds.
+ * A node that gave no answer during a whole wait counts as silent if the wait lasted at least this many milliseconds,
+ * and if the request that is unanswered was sent at least as long ago.
  */
 export const SILENCE = 100;
 
@@ -87,15 +88,23 @@ export class OutageLimit {
    * connection proves nothing.)
    *
    * @param asked whether a request about the keys is unanswered
+   * @param askedAt when it was sent. A caller that rests for most of its wait asks again shortly before its end
    */
-  isSilent(caller: Caller<never>, keys: readonly string[], asked: boolean): boolean {
+  isSilent(
+    caller: Caller<never>,
+    keys: readonly string[],
+    asked: boolean,
+    askedAt = Number.NEGATIVE_INFINITY,
+  ): boolean {
     if (this.since(keys) !== undefined) return true;
     const { calledFor, terms } = caller;
     const { connectionError, health } = this.backend;
     // Not `calledFor`, which is also long if this process was suspended.
     const isShort = terms.waitTime < SILENCE && connectionError === undefined;
-    if (!asked || calledFor === 0 || isShort) return false;
-    const begin = this.runtime.monotonic() - calledFor;
+    const now = this.runtime.monotonic();
+    const isNew = now - askedAt < SILENCE && connectionError === undefined;
+    if (!asked || calledFor === 0 || isShort || isNew) return false;
+    const begin = now - calledFor;
     return health !== undefined && keys.some((key) => health.node(key).answeredAt < begin);
   }
 

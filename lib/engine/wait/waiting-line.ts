@@ -16,6 +16,8 @@ interface QueueOfLine<Queued> {
   readonly holders: readonly HeldLock[];
   /** Whether a request about the lock is unanswered. */
   readonly isAsking: boolean;
+  /** When the first waiter's request was sent, on the monotonic clock, if it is unanswered and that is known. */
+  readonly askedAt?: number | undefined;
   /** Whether a backend in which callers wait has not said yet that they wait for the lock. */
   readonly isUndecided?: boolean;
   /** Describes what the callers wait for, for the log, if it is not a lock with a known holder. */
@@ -177,8 +179,8 @@ export class WaitingLine<Queued extends Caller<never> & InLine & Linked<Queued> 
 
   /** Whether a caller was not served because of an outage, and not because of a busy lock. */
   isUnavailableTo(caller: Caller<never>): boolean {
-    if (this.failure !== undefined || this.services.outages.isSilent(caller, this.keys, this.queue.isAsking))
-      return true;
+    const { isAsking, askedAt } = this.queue;
+    if (this.failure !== undefined || this.services.outages.isSilent(caller, this.keys, isAsking, askedAt)) return true;
     return this.queue.isUndecided === true && this.busyReply === undefined && caller.terms.waitTime >= SILENCE;
   }
 
