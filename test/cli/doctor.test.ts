@@ -74,6 +74,14 @@ describe('doctor', () => {
     await admin.flushall();
   });
 
+  it('names the channel of the line if a user without fair locks lacks it', async () => {
+    const channels = ['&redisson_*', '&nestjs_redis_lock_client:*'];
+    const url = await urlOf('narrow', [...RECIPE.filter((rule) => rule !== '&*'), ...channels]);
+    const found = await rightsOf('narrow', url);
+    expect(found.message).toBe("user 'narrow' lacks &* &nestjs_redis_lock_turn:*");
+    expect(found.remedy).toBe('ACL SETUSER narrow &*');
+  });
+
   it('tries only rights of the recipe', async () => {
     const url = await urlOf('exact', RECIPE);
     await admin.acl('LOG', 'RESET');

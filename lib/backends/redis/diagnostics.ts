@@ -9,4 +9,12 @@ export type { Connection } from './links/connection.js';
 export type { ChannelKind, Link, SentCommand, SubscriberConnection } from './links/link.js';
 export type { Topology } from './links/topology.js';
 export { checkUrl, parseUrl, toNodeRedisConnection } from './links/url-settings.js';
-export { clientChannel, fairChannelPrefix, fairHeartbeats, fairQueue, lockChannel, permitLeases } from './lock-keys.js';
+export {
+  clientChannel,
+  fairChannelPrefix,
+  fairHeartbeats,
+  fairQueue,
+  lineChannel,
+  lockChannel,
+  permitLeases,
+} from './lock-keys.js';

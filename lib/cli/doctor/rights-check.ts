@@ -5,6 +5,7 @@ import {
   fairChannelPrefix,
   fairHeartbeats,
   fairQueue,
+  lineChannel,
   lockChannel,
   messageOf,
   permitLeases,
@@ -42,7 +43,12 @@ export async function checkRights(master: Server, { keyPrefix, isCluster, user }
   const rights = [...new Set(found)];
   const count = probes.length + others.length;
   if (rights.length === 0) return ok(`user '${user}' has every right that locks need (${count} commands tried)`);
-  return wrong(`user '${user}' lacks ${rights.join(' ')}`, `ACL SETUSER ${user} ${rights.join(' ')}`);
+  return wrong(`user '${user}' lacks ${rights.join(' ')}`, `ACL SETUSER ${user} ${withoutCovered(rights).join(' ')}`);
+}
+
+/** Redis refuses a channel pattern after `&*`, which covers it. */
+function withoutCovered(rights: readonly string[]): string[] {
+  return rights.includes('&*') ? rights.filter((right) => right === '&*' || !right.startsWith('&')) : [...rights];
 }
 
 const MAKES_KEYS = ['set', 'getset', 'hset', 'hsetnx', 'rpush', 'zadd'];
@@ -147,9 +153,11 @@ async function missingChannelRights(master: Server, key: string, isSharded: bool
   try {
     const channel = lockChannel(key);
     const pattern = `${fairChannelPrefix(key)}${randomUUID()}:*`;
+    const line = lineChannel(key, randomUUID());
     const missing = [
       ...(await attempt('subscribe', () => subscriber.subscribe('channel', channel))),
       ...(await attempt('subscribe', () => subscriber.subscribe('channel', clientChannel(randomUUID())))),
+      ...(await attempt('subscribe', () => subscriber.subscribe('channel', line), '&nestjs_redis_lock_turn:*')),
       ...(await attempt('psubscribe', () => subscriber.subscribe('pattern', pattern))),
       ...(await attempt('unsubscribe', () => subscriber.unsubscribe('channel', channel))),
       ...(await attempt('punsubscribe', () => subscriber.unsubscribe('pattern', pattern))),
@@ -165,13 +173,13 @@ async function missingChannelRights(master: Server, key: string, isSharded: bool
   }
 }
 
-async function attempt(right: string, call: () => Promise<unknown>): Promise<string[]> {
+async function attempt(right: string, call: () => Promise<unknown>, channels = '&*'): Promise<string[]> {
   try {
     await call();
     return [];
   } catch (error) {
     const what = denial(error);
-    if (what === 'channel') return ['&*'];
+    if (what === 'channel') return [channels];
     return what === 'command' ? [`+${right}`] : [];
   }
 }
