@@ -1,38 +1,28 @@
+import '../../../contract/support/matchers.js';
 import { simulateCrowd } from './crowd-model.js';
 
 const COSTS = { latency: 0.25, command: 0.02, write: 0.2, message: 0.02, answer: 0.05 };
 
 /** Only whole rounds are measured, so that every process can have the lock equally often. */
-const crowdOf = (processes: number, costs = COSTS, together = false) =>
-  simulateCrowd({ processes, costs, together, hold: 5, bodies: 4 * processes, lease: 1_000 });
+const crowdOf = (processes: number) =>
+  simulateCrowd({ processes, costs: COSTS, hold: 5, bodies: 4 * processes, lease: 1_000 });
 
 describe('the model of a crowd that waits for one lock', () => {
   it.each([10, 40])(
-    'delivers each release to every one of %i processes, of which one asks for the lock',
+    'delivers each release to the first in line of %i processes, which asks for the lock',
     async (processes) => {
-      const { each, jain } = (await crowdOf(processes, { ...COSTS, write: 0.01 })).steady;
-      expect(each.messages).toBeCloseTo(processes, 0);
-      expect(each.attempts).toBeGreaterThanOrEqual(1);
-      expect(each.attempts).toBeLessThan(1.1);
-      expect(each.commands).toBeLessThan(2.1);
+      const { each, jain } = (await crowdOf(processes)).steady;
+      expect(each.messages).toBeCloseTo(1, 1);
+      // It enters the line behind the others, and later takes what it was granted.
+      expect(each.attempts).toBeWithin(2, 2.1);
+      expect(each.commands).toBeWithin(3, 3.2);
       expect(jain).toBeGreaterThan(0.99);
     },
   );
 
-  it('keeps the next one waiting while the server writes to all of them', async () => {
+  it('hands over as fast among 40 processes as among 10, although writing a message takes long', async () => {
     const [few, many] = [await crowdOf(10), await crowdOf(40)];
-    const longer = many.steady.handOver - few.steady.handOver;
-    expect(longer).toBeGreaterThan(0.9 * 30 * COSTS.write);
-    expect(longer).toBeLessThan(1.2 * 30 * COSTS.write);
-    const free = { ...COSTS, write: 0 };
-    expect((await crowdOf(40, free)).steady.handOver - (await crowdOf(10, free)).steady.handOver).toBeLessThan(0.5);
-  });
-
-  it('keeps services of one process waiting while it reads the messages of the others', async () => {
-    const costs = { ...COSTS, write: 0, message: 0.2 };
-    const [apart, together] = [await crowdOf(40, costs), await crowdOf(40, costs, true)];
-    expect(together.steady.each.clients).toBeCloseTo(apart.steady.each.clients, 0);
-    expect(together.steady.handOver).toBeGreaterThan(apart.steady.handOver + 10 * costs.message);
+    expect(many.steady.handOver - few.steady.handOver).toBeLessThan(COSTS.write);
   });
 
   it('counts the callers that give up, and lets them come back', async () => {

@@ -3,6 +3,7 @@ import {
   type Acquired,
   type AcquireReply,
   type AcquireRequest,
+  type LineBackend,
   type LockBackend,
   type LockState,
   type LockType,
@@ -35,6 +36,9 @@ export class ModelledBackend implements LockBackend {
   slowest = 0;
   private readonly commands: Socket = {};
   private readonly subscriber: Socket = {};
+  readonly line: LineBackend = {
+    listen: (key, clientId, listener) => this.listen((hear) => this.memory.line.listen(key, clientId, hear), listener),
+  };
   private readonly memory: MemoryBackend;
 
   constructor(
@@ -98,6 +102,13 @@ export class ModelledBackend implements LockBackend {
   }
 
   subscribe(key: string, type: LockType, clientId: string, listener: (wake: Wake) => void): Subscription {
+    return this.listen((hear) => this.memory.subscribe(key, type, clientId, hear), listener);
+  }
+
+  private listen(
+    subscribe: (hear: (wake: Wake) => void) => Subscription,
+    listener: (wake: Wake) => void,
+  ): Subscription {
     const { server, process, subscriber } = this;
     let closed = false;
     let atServer: Subscription | undefined;
@@ -107,7 +118,7 @@ export class ModelledBackend implements LockBackend {
     };
     const ask = (kind: string, execute: () => Promise<unknown>) => this.ask(kind, execute, subscriber);
     const ready = ask('subscribe', async () => {
-      atServer = this.memory.subscribe(key, type, clientId, hear);
+      atServer = subscribe(hear);
     });
     const ping = () => {
       process.timer(PING_INTERVAL, () => {
