@@ -297,7 +297,12 @@ export class SimulatedLink implements LockBackend, ServerClient {
     return new SimulatedSubscription(this, ask, listener, () => listener({ kind: 'resync' }));
   }
 
-  readonly line: LineBackend = {
+  /** Traces know no grants to places of a line, so that processes are all woken while they are recorded. */
+  get line(): LineBackend | undefined {
+    return this.settings.trace === undefined ? this.places : undefined;
+  }
+
+  private readonly places: LineBackend = {
     listen: (key, clientId, listener) => {
       if (this.closed) return { ready: new Promise(() => {}), close: () => {} };
       const ask = (hear: (wake: Wake) => void) => (this.backend.line as LineBackend).listen(key, clientId, hear);
