@@ -12,7 +12,7 @@ describe('a lock service on Redis', () => {
   const world = openWorld('Redis');
   const admin = () => world.redis.client();
   const keyOf = (name: string) => `${world.keyPrefix}${name}`;
-  const channelOf = (name: string) => `redisson_lock__channel:{${keyOf(name)}}`;
+  const turnsOf = (name: string) => `nestjs_redis_lock_turn:{${keyOf(name)}}:*`;
 
   const asleep = ({ backend }: LockProcess) =>
     until(() => backend.subscriptions > 0 && backend.count('acquire') > backend.subscriptions);
@@ -125,7 +125,7 @@ describe('a lock service on Redis', () => {
     const other = await world.process();
     const theirs = await other.locks.acquire('order');
     const waiting = mute.locks.acquire('order');
-    await until(async () => Number((await admin().pubsub('NUMSUB', channelOf('order')))[1]) > 0);
+    await until(async () => (await admin().pubsub('CHANNELS', turnsOf('order'))).length > 0);
     await theirs.release();
     const first = await waiting;
     const second = mute.locks.acquire('order');
