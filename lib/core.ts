@@ -55,6 +55,7 @@ export type {
   LockList,
   ResultInspection,
   SynchronizerInspection,
+  WaitingClient,
 } from './service/lock-inspection.js';
 export { LockService } from './service/lock-service.js';
 export type {

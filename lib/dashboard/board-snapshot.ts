@@ -14,8 +14,10 @@ export interface BoardLock {
   readonly waiting: number;
   /** When its first waiter began to wait, if clients have records. */
   readonly waitsSince: number | null;
-  /** The first few clients whose callers wait. */
+  /** The first few of the processes that wait, the next one first. */
   readonly waiters: readonly BoardWaiter[];
+  /** How many processes wait. */
+  readonly waiterCount: number;
 }
 
 export interface BoardOwner extends Place {
@@ -30,8 +32,13 @@ export interface BoardOwner extends Place {
 }
 
 export interface BoardWaiter extends Place {
-  readonly waiters: number;
-  readonly since: number;
+  /** Null if the backend keeps no order of these waiters. */
+  readonly position: number | null;
+  readonly redisson: boolean;
+  /** How many callers of the process wait. Null: not known yet. */
+  readonly waiters: number | null;
+  /** Null: not known yet. */
+  readonly since: number | null;
 }
 
 /** The place of a caller. Unknown strings are empty, and an unknown pid is 0. */

@@ -5,6 +5,7 @@ import type {
   ListedSynchronizer,
   LockClient,
   LockService,
+  WaitingClient,
 } from '../core.js';
 import { sizeText, synchronizerText } from '../engine/terms/state-text.js';
 import type {
@@ -38,7 +39,6 @@ export async function takeSnapshot(locks: LockService, before: Snapshot | undefi
   // If the backend supports neither, the error is about the list.
   let [page, clients] = await Promise.all([locks.list({ count: PAGE }), locks.clients()]);
   const slices = new TimeSlices();
-  const waits = await waitsByLock(clients, Date.now(), slices);
   const known = new Map(before?.locks.map((lock) => [lock.name, lock]));
   const found = new Map<string, BoardLock>();
   const synchronizers = new Map<string, BoardSynchronizer>();
@@ -46,8 +46,7 @@ export async function takeSnapshot(locks: LockService, before: Snapshot | undefi
   const kept = new Map(before?.results.map((result) => [result.name, result.keptUntil]));
   for (;;) {
     const now = Date.now();
-    for (const lock of page.locks)
-      found.set(lock.name, toBoardLock(lock, waits.get(lock.name), now, known.get(lock.name)));
+    for (const lock of page.locks) found.set(lock.name, toBoardLock(lock, now, known.get(lock.name)));
     for (const each of page.synchronizers) synchronizers.set(each.name, toBoardSynchronizer(each, now, before));
     for (const { name, size, remainingTime } of page.results)
       results.set(name, { name, size: sizeText(size), keptUntil: endOf(remainingTime, now, kept.get(name)) });
@@ -75,12 +74,11 @@ export async function takeSnapshot(locks: LockService, before: Snapshot | undefi
 }
 
 function toBoardLock(
-  { name, type, owners, remainingTime, waiting, fencingToken }: ListedLock,
-  waiters: readonly BoardWaiter[] = [],
+  { name, type, owners, remainingTime, waiting, line, fencingToken }: ListedLock,
   now: number,
   before: BoardLock | undefined,
 ): BoardLock {
-  const oldest = waiters.length === 0 ? null : Math.min(...waiters.map(({ since }) => since));
+  const longest = line.reduce((most, { waitedFor = -1 }) => Math.max(most, waitedFor), -1);
   return {
     name,
     type,
@@ -89,9 +87,9 @@ function toBoardLock(
     leaseEnds: endOf(remainingTime, now, before?.leaseEnds),
     token: fencingToken ?? null,
     waiting: Math.max(waiting, 0),
-    waitsSince: waiting > 0 ? steady(oldest, before?.waitsSince) : null,
-    waiters:
-      waiting > 0 ? waiters.slice(0, MOST_SHOWN).map((waiter, n) => steadyWaiter(waiter, before?.waiters[n])) : [],
+    waitsSince: longest < 0 ? null : steady(now - longest, before?.waitsSince),
+    waiters: line.slice(0, MOST_SHOWN).map((waiter) => toBoardWaiter(waiter, now, before?.waiters ?? [])),
+    waiterCount: line.length,
   };
 }
 
@@ -149,28 +147,23 @@ function toBoardClient(client: LockClient, now: number, seen: BoardClient | unde
   return { clientId, application, host, pid, version, mine, since, held, waiting, waitsSince, method: '' };
 }
 
-/** The clients that wait for each lock, the longest wait first. */
-async function waitsByLock(
-  clients: readonly LockClient[],
+function toBoardWaiter(
+  { position, callers, waitedFor, client, redisson }: WaitingClient,
   now: number,
-  slices: TimeSlices,
-): Promise<ReadonlyMap<string, BoardWaiter[]>> {
-  const waits = new Map<string, BoardWaiter[]>();
-  for (const { application, host, pid, waits: ofClient } of clients) {
-    if (slices.isOver) await slices.next();
-    for (const { name, group, method, waiters, waitedFor } of ofClient) {
-      const ofLock = waits.get(name) ?? [];
-      ofLock.push({ application, host, pid, method: method || group, waiters, since: now - waitedFor });
-      waits.set(name, ofLock);
-    }
-  }
-  for (const ofLock of waits.values()) ofLock.sort((one, other) => one.since - other.since);
-  return waits;
-}
-
-function steadyWaiter(waiter: BoardWaiter, before: BoardWaiter | undefined): BoardWaiter {
-  if (before === undefined || before.pid !== waiter.pid || before.host !== waiter.host) return waiter;
-  return { ...waiter, since: steady(waiter.since, before.since) as number };
+  before: readonly BoardWaiter[],
+): BoardWaiter {
+  const { application = '', host = '', pid = 0, method = '', group = '' } = client ?? {};
+  const seen = before.find((other) => other.pid === pid && other.host === host);
+  return {
+    position: position ?? null,
+    redisson: redisson === true,
+    application,
+    host,
+    pid,
+    method: method || group,
+    waiters: callers ?? null,
+    since: waitedFor === undefined ? null : steady(now - waitedFor, seen?.since),
+  };
 }
 
 function endOf(remaining: number, now: number, before: number | null | undefined): number | null {

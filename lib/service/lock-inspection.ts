@@ -1,7 +1,15 @@
 import { chunksOf } from '../backends/chunks.js';
-import type { ClientRecord, LockDirectory, LockState, ResultState } from '../backends/lock-backend.js';
-import { clientOf, isRedisson, isTicketOwner } from '../backends/owner-ids.js';
+import {
+  type ClientRecord,
+  hasLine,
+  type LockDirectory,
+  type LockState,
+  type ResultState,
+  type WaitRecord,
+} from '../backends/lock-backend.js';
+import { clientOf, isRedisson, isTicketOwner, servesLines } from '../backends/owner-ids.js';
 import type { HeldPermit, SynchronizerState, SynchronizerType } from '../backends/synchronizer-state.js';
+import type { ClientIdentity } from '../engine/clients/client-record-writer.js';
 import { type HolderClient, holderIn } from '../engine/clients/describe-holder.js';
 import { LockConfigurationError, LockKeyError } from '../engine/errors.js';
 import type { LockEngine } from '../engine/lock-engine.js';
@@ -22,6 +30,11 @@ export interface LockInspection {
    * it counts only the callers of this process.
    */
   readonly waiting: number;
+  /**
+   * The processes that wait for it, in the order in which they get it. For a semaphore or latch, and on a quorum, it has
+   * at most the process that you called. See {@link WaitingClient}.
+   */
+  readonly line: readonly WaitingClient[];
   /** The last fencing token, if this service holds the lock or the lock is a fenced one. */
   readonly fencingToken?: number;
   /** The state of a semaphore or latch. */
@@ -96,6 +109,36 @@ export interface InspectedOwner {
   readonly detached?: true;
 }
 
+/**
+ * A process that waits for a lock, with one caller or more.
+ *
+ * ```ts
+ * const { line } = await locks.inspect('order:42');
+ * for (const { position, callers, client } of line) console.log(position, client?.application, callers);
+ * ```
+ *
+ * @publicApi
+ */
+export interface WaitingClient {
+  readonly clientId: string;
+  /** Whether it is the service that you called. */
+  readonly mine: boolean;
+  /**
+   * Its position among the processes that wait for a `reentrant`, `fenced` or `fair` lock: 1 gets the lock next. It is
+   * exact. Undefined if the backend keeps no order: of readers and writers, of single flights, and of clients before
+   * version 0.2. They come last, with the longest wait first, and are known only from their records.
+   */
+  readonly position?: number;
+  /** How many of its callers wait. Undefined if its record does not mention the wait yet. */
+  readonly callers?: number;
+  /** How many milliseconds the first of its callers has waited. Undefined if its record does not mention the wait yet. */
+  readonly waitedFor?: number;
+  /** The client, with the group and method of its first caller. Undefined if it has no record: see `InspectedOwner`. */
+  readonly client?: Omit<HolderClient, 'heldFor'>;
+  /** It has no record, and its id has the form that Redisson uses. */
+  readonly redisson?: true;
+}
+
 /** The owners that `LockService.forceRelease` removes. @publicApi */
 export interface ForceReleaseOptions {
   /**
@@ -161,6 +204,8 @@ export interface ListedLock {
   readonly remainingTime: number;
   /** As in {@link LockInspection.waiting}. */
   readonly waiting: number;
+  /** As in {@link LockInspection.line}. */
+  readonly line: readonly WaitingClient[];
   /** As in {@link LockInspection.fencingToken}. */
   readonly fencingToken?: number;
 }
@@ -184,11 +229,16 @@ const NO_CLIENTS = 'keeps no records of clients; inspect(name) shows the owners 
 interface Records {
   readonly all: readonly ClientRecord[];
   readonly byClient: ReadonlyMap<string, ClientRecord>;
-  /** How many callers of other clients wait for each key. */
-  readonly waiters: ReadonlyMap<string, number>;
+  /** The waits of other clients for each key. */
+  readonly waits: ReadonlyMap<string, readonly WaitOfClient[]>;
 }
 
-const NO_RECORDS: Records = { all: [], byClient: new Map(), waiters: new Map() };
+interface WaitOfClient extends WaitRecord {
+  readonly clientId: string;
+}
+
+const NO_RECORDS: Records = { all: [], byClient: new Map(), waits: new Map() };
+const NOBODY: readonly never[] = [];
 
 /** Reads the locks and clients of a service's backend, for people and dashboards. */
 export class LockView {
@@ -204,13 +254,14 @@ export class LockView {
     ]);
     if (!('mode' in state)) {
       const { name: _, waiting, ...synchronizer } = this.synchronizer(name, state, records);
-      return { locked: false, type: synchronizer.type, owners: [], waiting, synchronizer };
+      return { locked: false, type: synchronizer.type, owners: [], waiting, line: NOBODY, synchronizer };
     }
     return {
       locked: state.mode !== 'free',
       type: state.mode,
       owners: this.owners(name, state, records),
       waiting: this.waiting(name, state, records),
+      line: this.line(name, state, records),
       ...this.token(name, state),
       ...(result !== undefined && { result: { size: result.size, remainingTime: result.remaining } }),
     };
@@ -262,7 +313,8 @@ export class LockView {
     const remainingTime = leases.some((remaining) => remaining < 0) ? -1 : Math.max(...leases);
     const owners = this.owners(name, state, records);
     const waiting = this.waiting(name, state, records);
-    return { name, type: state.mode, owners, remainingTime, waiting, ...this.token(name, state) };
+    const line = this.line(name, state, records);
+    return { name, type: state.mode, owners, remainingTime, waiting, line, ...this.token(name, state) };
   }
 
   /** @returns an empty list if the result is no longer stored */
@@ -313,7 +365,6 @@ export class LockView {
   }
 
   private owners(name: string, { owners }: LockState, records: Records): InspectedOwner[] {
-    const mayHaveRecords = this.engine.settings.backend.directory !== undefined;
     return owners.map(({ owner, remaining }) => {
       const record = records.byClient.get(clientOf(owner));
       const client = this.engine.inspector.ownHolder(this.keyOf(name), owner) ?? (record && holderIn(record, owner));
@@ -321,7 +372,7 @@ export class LockView {
         owner,
         mine: this.engine.isMine(owner) && !isTicketOwner(owner),
         remainingTime: remaining,
-        ...(client === undefined ? unknownClient(owner, mayHaveRecords) : { client }),
+        ...(client === undefined ? unknownClient(owner, this.mayHaveRecords) : { client }),
         ...(isTicketOwner(owner) && { detached: true }),
       };
     });
@@ -329,7 +380,57 @@ export class LockView {
 
   private waiting(name: string, { queue }: LockState, records: Records): number {
     // A queue has each caller of a fair lock, also those of Redisson, and one place for each process of another lock.
-    return Math.max(queue.length, this.engine.waiting(name) + (records.waiters.get(this.keyOf(name)) ?? 0));
+    const others = records.waits.get(this.keyOf(name)) ?? NOBODY;
+    return Math.max(queue.length, this.engine.waiting(name) + callersIn(others));
+  }
+
+  /** The processes in the backend's queue, followed by those of which only a record or this process knows. */
+  private line(name: string, { queue }: LockState, records: Records): readonly WaitingClient[] {
+    const { clientId, backend } = this.engine.settings;
+    const own = this.engine.waiting(name);
+    const others = records.waits.get(this.keyOf(name)) ?? NOBODY;
+    if (queue.length === 0 && own === 0 && others.length === 0) return NOBODY;
+    const places = new Map<string, number>();
+    for (const owner of queue) places.set(clientOf(owner), (places.get(clientOf(owner)) ?? 0) + 1);
+    const line = [...places].map(([client, callers], n) => ({
+      ...this.waitingClient(client, name, callers, records),
+      position: n + 1,
+    }));
+    const outside = new Set(own > 0 && !places.has(clientId) ? [clientId] : NOBODY);
+    for (const { clientId: other, type } of others) {
+      // The queue has all who wait in this way. Others have left since their record was written.
+      const isInQueue = type === 'fair' || (hasLine(type) && backend.line !== undefined && servesLines(other));
+      if (!isInQueue && !places.has(other)) outside.add(other);
+    }
+    const last = [...outside].map((client) => this.waitingClient(client, name, 0, records));
+    return [...line, ...last.sort((one, other) => (other.waitedFor ?? 0) - (one.waitedFor ?? 0))];
+  }
+
+  /** @param places how many places it has in the backend's queue: one for each caller of a fair lock */
+  private waitingClient(clientId: string, name: string, places: number, records: Records): WaitingClient {
+    const key = this.keyOf(name);
+    const record = records.byClient.get(clientId);
+    const waits = record?.waits.filter((wait) => wait.key === key) ?? NOBODY;
+    const mine = clientId === this.engine.settings.clientId;
+    const isCounted = places > 1 || isRedisson(clientId) || waits.some(({ type }) => type === 'fair');
+    const callers = mine ? this.engine.waiting(name) : isCounted ? places : callersIn(waits);
+    const identity = record ?? (mine ? this.engine.settings.identity : undefined);
+    return {
+      clientId,
+      mine,
+      ...(callers > 0 && { callers }),
+      ...(waits.length > 0 && { waitedFor: Math.max(...waits.map(({ waitedFor }) => waitedFor)) }),
+      ...(identity === undefined
+        ? unknownClient(clientId, this.mayHaveRecords)
+        : {
+            client: { clientId, ...identityIn(identity), group: waits[0]?.group ?? '', method: waits[0]?.method ?? '' },
+          }),
+    };
+  }
+
+  /** Whether the backend keeps records of the clients of this library. */
+  private get mayHaveRecords(): boolean {
+    return this.engine.settings.backend.directory !== undefined;
   }
 
   private keyOf(name: string): string {
@@ -373,16 +474,20 @@ export class LockView {
   private async toRecords(all: readonly ClientRecord[]): Promise<Records> {
     const { clientId } = this.engine.settings;
     const byClient = new Map<string, ClientRecord>();
-    const waiters = new Map<string, number>();
+    const waits = new Map<string, WaitOfClient[]>();
     for (const records of chunksOf(all, RECORDS_A_TURN)) {
       for (const record of records) {
         byClient.set(record.clientId, record);
         if (record.clientId === clientId) continue;
-        for (const { key, waiters: more } of record.waits) waiters.set(key, (waiters.get(key) ?? 0) + more);
+        for (const wait of record.waits) {
+          const ofKey = waits.get(wait.key);
+          if (ofKey === undefined) waits.set(wait.key, [{ ...wait, clientId: record.clientId }]);
+          else ofKey.push({ ...wait, clientId: record.clientId });
+        }
       }
       if (records.length === RECORDS_A_TURN) await this.nextTurn();
     }
-    return { all, byClient, waiters };
+    return { all, byClient, waits };
   }
 
   private nextTurn(): Promise<void> {
@@ -399,6 +504,14 @@ export class LockView {
 /** @param mayHaveRecords the backend keeps records of the clients of this library */
 function unknownClient(owner: string, mayHaveRecords: boolean): Pick<InspectedOwner, 'redisson'> {
   return mayHaveRecords && isRedisson(owner) ? { redisson: true } : {};
+}
+
+function identityIn({ application, host, pid, version }: ClientIdentity): ClientIdentity {
+  return { application, host, pid, version };
+}
+
+function callersIn(waits: readonly WaitRecord[]): number {
+  return waits.reduce((sum, { waiters }) => sum + waiters, 0);
 }
 
 /** Undefined if the key of that name is not a lock. */

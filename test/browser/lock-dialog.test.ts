@@ -1,4 +1,6 @@
+import { createLockService, MemoryBackend, MemoryStore, nodeRuntime } from '../../lib/index.js';
 import { openDashboard } from '../dashboard/dashboard-app.js';
+import { until } from '../support/until.js';
 import { useBoard } from './board.js';
 import { PHONE, picture } from './viewer.js';
 
@@ -45,6 +47,37 @@ describe('the view of a lock in Chromium', () => {
       await dialog.getByText('Somebody else holds it by now.', { exact: true }).waitFor(PATIENT);
     } finally {
       await readOnly.close();
+    }
+  });
+
+  it('shows the processes that wait, in their order', async () => {
+    const store = new MemoryStore();
+    const backend = () => new MemoryBackend({ runtime: nodeRuntime, store });
+    const app = await openDashboard({ locks: { backend: backend() } });
+    const others = ['shop', 'stock'].map((applicationName) =>
+      createLockService({ backend: backend(), applicationName }),
+    );
+    try {
+      const lease = await app.locks.acquire('order:42');
+      const waiting: Promise<void>[] = [];
+      for (const [n, other] of others.entries()) {
+        for (let callers = 0; callers <= n; callers++)
+          waiting.push(other.withLock('order:42', { group: `job ${n}` }, async () => {}));
+        await until(async () => (await app.locks.inspect('order:42')).line.length > n);
+      }
+      const page = await board.viewer.open(app.url);
+      await page.getByRole('link', { name: 'order:42' }).click(PATIENT);
+      const dialog = page.getByRole('dialog', { name: 'order:42' });
+      await dialog.getByText('2 processes wait', { exact: true }).waitFor(PATIENT);
+      const items = dialog.getByRole('listitem');
+      await items.filter({ hasText: /^1\. shop on .+, pid \d+ in job 0: 1 caller, for \d+/ }).waitFor(PATIENT);
+      await items.filter({ hasText: /^2\. stock on .+ in job 1: 2 callers, the first for \d+/ }).waitFor(PATIENT);
+      await picture(page, 'lock-with-line');
+      await lease.release();
+      await Promise.all(waiting);
+    } finally {
+      await Promise.all(others.map((other) => other.close()));
+      await app.close();
     }
   });
 

@@ -55,7 +55,9 @@ describe('the command line', () => {
       /^order:42 is locked \(exclusive\)\n {2}held by +shop-2 on .+, in OrdersService.pay/,
     );
     expect(inspected.stdout).toContain(lease.owner);
-    expect(inspected.stdout).toMatch(/waiting +1$/m);
+    expect(inspected.stdout).toMatch(
+      new RegExp(`waiting +1\\n +1\\. stock on .+, pid ${process.pid}: 1 caller, for \\d+ m?s$`, 'm'),
+    );
     expect(inspected).toMatchObject({ code: 0, stderr: '' });
 
     const clients = await runCli(['clients'], redis.url);
@@ -63,6 +65,36 @@ describe('the command line', () => {
     expect(clients).toMatchObject({ code: 0, stderr: '' });
     await lease.release();
     await waiting;
+  });
+
+  it('shows which processes wait, in their order, and how many callers each of them has', async () => {
+    const lease = await shop.acquire('order:42');
+    const inLine = async () => (await shop.inspect('order:42')).line;
+    const third = createLockService({ connection: redis.url, applicationName: 'mail', logger });
+    const waiting = [third, third, other].map(async (locks, n) => {
+      if (locks === other) await until(async () => (await inLine()).length === 1);
+      await locks.withLock('order:42', { group: `job ${n}` }, async () => {});
+    });
+    await until(async () => (await inLine()).filter(({ waitedFor }) => waitedFor).length === 2, 20_000);
+
+    expect((await runCli(['ls'], redis.url)).stdout).toMatch(/^order:42 .+ 3 in 2 processes$/m);
+    expect((await runCli(['inspect', 'order:42'], redis.url)).stdout).toMatch(
+      new RegExp(
+        [
+          ' {2}waiting {5}3 in 2 processes',
+          ' {14}1\\. mail on .+, pid \\d+, in job 0: 2 callers, the first for \\d+ m?s',
+          ' {14}2\\. stock on .+, pid \\d+, in job 2: 1 caller, for \\d+ m?s$',
+        ].join('\n'),
+        'm',
+      ),
+    );
+    expect((await json('inspect', 'order:42')).line).toMatchObject([
+      { position: 1, callers: 2, mine: false, client: { application: 'mail' } },
+      { position: 2, callers: 1, mine: false, client: { application: 'stock' } },
+    ]);
+    await lease.release();
+    await Promise.all(waiting);
+    await third.close();
   });
 
   it('shows a lock that was detached, and by whom', async () => {

@@ -1,7 +1,14 @@
 import { VersioningType } from '@nestjs/common';
 import { map } from 'rxjs';
 import { RedisLockDashboardModule, type RedisLockDashboardOptions } from '../../lib/dashboard.js';
-import { LockConfigurationError } from '../../lib/index.js';
+import {
+  createLockService,
+  LockConfigurationError,
+  type LockService,
+  MemoryBackend,
+  MemoryStore,
+  nodeRuntime,
+} from '../../lib/index.js';
 import { freePort } from '../support/servers/free-port.js';
 import { until } from '../support/until.js';
 import {
@@ -186,6 +193,38 @@ describe('what the dashboard shows', () => {
     expect((await rows()).at(-1)?.name).toBe('idle');
     for (const lease of leases) await lease.release();
     for (const lease of waiting) await (await lease).release();
+  });
+
+  it('has the processes that wait for a lock, in their order', async () => {
+    const store = new MemoryStore();
+    const backend = () => new MemoryBackend({ runtime: nodeRuntime, store });
+    const { locks } = await open({ locks: { backend: backend() } });
+    const lease = await locks.acquire('order:42');
+    const waiting: Promise<void>[] = [];
+    const others: LockService[] = [];
+    for (const n of [1, 2, 3, 4, 5, 6]) {
+      const other = createLockService({ backend: backend(), applicationName: `other-${n}`, waitTime: Infinity });
+      others.push(other);
+      waiting.push(other.withLock('order:42', { group: `job ${n}` }, async () => {}));
+      await until(async () => (await locks.inspect('order:42')).line.length === n);
+    }
+    const row = async () => (await app!.board()).locks.rows[0] as { waiters: { since: number | null }[] };
+    await until(async () => (await row()).waiters.every(({ since }) => since !== null), 30_000);
+    expect(await row()).toMatchObject({
+      waiting: 6,
+      waiterCount: 6,
+      waiters: [1, 2, 3, 4, 5].map((n) => ({
+        position: n,
+        application: `other-${n}`,
+        pid: process.pid,
+        method: `job ${n}`,
+        waiters: 1,
+        redisson: false,
+      })),
+    });
+    await lease.release();
+    await Promise.all(waiting);
+    for (const other of others) await other.close();
   });
 
   it('has semaphores, permits and latches, those with waiters first', async () => {

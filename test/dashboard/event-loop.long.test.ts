@@ -23,6 +23,7 @@ function listed(count: number): ListedLock[] {
     owners: [{ owner: `c:${n}`, mine: false, remainingTime: 30_000, client }],
     remainingTime: 30_000,
     waiting: 0,
+    line: [],
   }));
 }
 

@@ -82,7 +82,10 @@ class LockDialog extends HTMLElement {
       make('ul', {}, ...lock.owners.map(ownerItem), ...more(lock.ownerCount - lock.owners.length)),
       ...(lock.waiters.length === 0
         ? []
-        : [make('h3', {}, 'Waiting for it'), make('ul', {}, ...lock.waiters.map(waiterItem))]),
+        : [
+            make('h3', {}, lock.waiterCount === 1 ? '1 process waits' : `${lock.waiterCount} processes wait`),
+            make('ul', {}, ...lock.waiters.map(waiterItem), ...more(lock.waiterCount - lock.waiters.length)),
+          ]),
     );
   }
 
@@ -170,15 +173,17 @@ function ownerItem(owner) {
 }
 
 function waiterItem(waiter) {
-  const { method, waiters, since } = waiter;
-  const callers = waiters === 1 ? '1 caller' : `${waiters} callers`;
+  const { position, method, waiters, since } = waiter;
+  const callers = waiters === null ? [] : [waiters === 1 ? ': 1 caller' : `: ${waiters} callers`];
+  const time = since === null ? [] : [waiters === 1 ? ', for ' : ', the first for ', ago(since)];
   return make(
     'li',
     {},
+    position === null ? '' : `${position}. `,
     make('strong', {}, placeOf(waiter)),
     ...inMethod(method),
-    `: ${callers}, the first for `,
-    ago(since),
+    ...callers,
+    ...time,
   );
 }
 

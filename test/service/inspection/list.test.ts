@@ -98,6 +98,67 @@ describe.each(PLACES)('list() in %s', (name) => {
     await Promise.all(waiting);
   });
 
+  it.each(['reentrant', 'fenced', 'fair'] as const)(
+    'has the processes that wait for a %s lock, in their order, with their callers',
+    async (type) => {
+      const names = ['first', 'second', 'third'];
+      const [{ locks: holder }, ...others] = Array.from({ length: 4 }, (_, n) =>
+        place.service({ applicationName: names[n - 1] ?? 'holder' }),
+      );
+      const lease = await holder.acquire('order', { type });
+      const waiting: Promise<void>[] = [];
+      for (const [n, { locks }] of others.entries()) {
+        for (let callers = 0; callers <= n; callers++)
+          waiting.push(locks.withLock('order', { type, group: `of ${names[n]}` }, async () => {}));
+        await until(async () => (await holder.inspect('order')).line.filter(({ position }) => position).length > n);
+      }
+      const expected = names.map((application, n) => ({
+        clientId: expect.any(String),
+        mine: false,
+        position: n + 1,
+        callers: n + 1,
+        waitedFor: expect.any(Number),
+        client: expect.objectContaining({ application, pid: process.pid, group: `of ${application}` }),
+      }));
+      await until(async () => (await holder.inspect('order')).line.every(({ waitedFor }) => waitedFor), 15_000);
+      expect((await holder.inspect('order')).line).toEqual(expected);
+      expect((await listAll(holder)).find((lock) => lock.name === 'order')?.line).toEqual(expected);
+      const [mine, ...rest] = (await others[0].locks.inspect('order')).line;
+      expect(mine).toEqual({ ...expected[0], mine: true });
+      expect(rest).toEqual(expected.slice(1));
+      await lease.release();
+      await Promise.all(waiting);
+      // The records of those who have left still mention their waits.
+      expect((await holder.inspect('order')).line).toEqual([]);
+    },
+  );
+
+  it('has processes that wait in no line, without a position, once their records mention the wait', async () => {
+    const [{ locks: holder }, { locks: reader }, { locks: writer }] = [
+      place.service(),
+      place.service({ applicationName: 'reader' }),
+      place.service({ applicationName: 'writer' }),
+    ];
+    const lease = await holder.acquire('page', { type: 'write' });
+    const waiting = [
+      reader.withLock('page', { type: 'read' }, async () => {}),
+      reader.withLock('page', { type: 'read' }, async () => {}),
+      writer.withLock('page', { type: 'write' }, async () => {}),
+    ];
+    const own = (await reader.inspect('page')).line;
+    expect(own).toEqual([
+      { clientId: expect.any(String), mine: true, callers: 2, client: expect.objectContaining({ group: '' }) },
+    ]);
+    await until(async () => (await holder.inspect('page')).line.length === 2, 15_000);
+    const { line } = await holder.inspect('page');
+    expect(line.map(({ client, callers, position }) => [client?.application, callers, position]).sort()).toEqual([
+      ['reader', 2, undefined],
+      ['writer', 1, undefined],
+    ]);
+    await lease.release();
+    await Promise.all(waiting);
+  });
+
   it('refuses a wrong cursor, and other wrong options', async () => {
     const { locks } = place.service();
     await locks.acquire('order');
