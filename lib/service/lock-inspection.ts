@@ -124,9 +124,10 @@ export interface WaitingClient {
   /** Whether it is the service that you called. */
   readonly mine: boolean;
   /**
-   * Its position among the processes that wait for a `reentrant`, `fenced` or `fair` lock: 1 gets the lock next. It is
-   * exact. Undefined if the backend keeps no order: of readers and writers, of single flights, and of clients before
-   * version 0.2. They come last, with the longest wait first, and are known only from their records.
+   * Its position among the processes that wait for a `reentrant`, `fenced` or `fair` lock: a release grants the lock to
+   * 1. It is exact. Undefined if the backend keeps no order: of readers and writers, of single flights, of clients before
+   * version 0.2, and of the process that holds the lock, which may hand it to its own callers first. They come last,
+   * with the longest wait first, and are known only from their records.
    */
   readonly position?: number;
   /** How many of its callers wait. Undefined if its record does not mention the wait yet. */
@@ -385,7 +386,7 @@ export class LockView {
   }
 
   /** The processes in the backend's queue, followed by those of which only a record or this process knows. */
-  private line(name: string, { queue }: LockState, records: Records): readonly WaitingClient[] {
+  private line(name: string, { queue, owners }: LockState, records: Records): readonly WaitingClient[] {
     const { clientId, backend } = this.engine.settings;
     const own = this.engine.waiting(name);
     const others = records.waits.get(this.keyOf(name)) ?? NOBODY;
@@ -396,11 +397,13 @@ export class LockView {
       ...this.waitingClient(client, name, callers, records),
       position: n + 1,
     }));
+    // Callers of the process that holds the lock wait there. It stands in line once the lock has left it.
+    const holders = new Set(owners.map(({ owner }) => clientOf(owner)));
     const outside = new Set(own > 0 && !places.has(clientId) ? [clientId] : NOBODY);
     for (const { clientId: other, type } of others) {
+      const standsInLine = hasLine(type) && backend.line !== undefined && servesLines(other) && !holders.has(other);
       // The queue has all who wait in this way. Others have left since their record was written.
-      const isInQueue = type === 'fair' || (hasLine(type) && backend.line !== undefined && servesLines(other));
-      if (!isInQueue && !places.has(other)) outside.add(other);
+      if (type !== 'fair' && !standsInLine && !places.has(other)) outside.add(other);
     }
     const last = [...outside].map((client) => this.waitingClient(client, name, 0, records));
     return [...line, ...last.sort((one, other) => (other.waitedFor ?? 0) - (one.waitedFor ?? 0))];

@@ -133,6 +133,31 @@ describe.each(PLACES)('list() in %s', (name) => {
     },
   );
 
+  it('has the process that holds the lock last, if its own callers wait for it', async () => {
+    const [{ locks: holder }, { locks: other }, { locks: viewer }] = [
+      place.service({ applicationName: 'holder' }),
+      place.service({ applicationName: 'other' }),
+      place.service(),
+    ];
+    const lease = await holder.acquire('order');
+    const waiting = [holder, holder, other].map((locks) => locks.withLock('order', async () => {}));
+    const shown = async (locks: LockService) =>
+      (await locks.inspect('order')).line.map(({ client, callers, position }) => [
+        client?.application,
+        callers,
+        position,
+      ]);
+    const expected = [
+      ['other', 1, 1],
+      ['holder', 2, undefined],
+    ];
+    await until(async () => (await shown(viewer)).every(([, callers]) => callers) && (await shown(viewer))[1], 15_000);
+    expect(await shown(viewer)).toEqual(expected);
+    expect(await shown(holder)).toEqual(expected);
+    await lease.release();
+    await Promise.all(waiting);
+  });
+
   it('has processes that wait in no line, without a position, once their records mention the wait', async () => {
     const [{ locks: holder }, { locks: reader }, { locks: writer }] = [
       place.service(),
@@ -190,6 +215,29 @@ describe('list() on Redis', () => {
     expect(namesOf(await listAll(locks))).toEqual(['b', '{slot}:a']);
     await place.close();
     await redis.stop();
+  });
+
+  it.each([
+    [PLACES[1], ''],
+    [PLACES[1], 'n'],
+    [PLACES[1], 'a{b}*:'],
+    [PLACES[2], ''],
+    [PLACES[2], 'n'],
+  ])('in %s shows no line as a lock or as anything else, with the keyPrefix %j', async (where, keyPrefix) => {
+    const place = await Place.open(where);
+    const [{ locks }, { locks: other }] = [place.service({ keyPrefix }), place.service({ keyPrefix })];
+    const types = ['reentrant', 'fenced', 'fair', 'write'] as const;
+    const leases = await Promise.all(types.map((type) => locks.acquire(type, { type })));
+    const waiting = types.map((type) => other.withLock(type, { type }, async () => {}));
+    await until(async () =>
+      (await locks.list()).locks.every(({ line, type }) => type === 'write' || line.length === 1),
+    );
+    const all = await locks.list({ count: 10_000 });
+    expect(namesOf(all.locks)).toEqual([...types].sort());
+    expect(all).toMatchObject({ synchronizers: [], results: [] });
+    for (const lease of leases) await lease.release();
+    await Promise.all(waiting);
+    await place.close();
   });
 
   it('fails with LockUnavailableError when Redis does not answer', async () => {
