@@ -222,6 +222,10 @@ export class LockQueue implements LockKeeper, Asker<LockWaiter, AcquireReply> {
     this.endIfIdle();
   }
 
+  shutDown(): void {
+    this.endIfIdle();
+  }
+
   private endIfIdle(): void {
     if (!this.line.isIdle) return;
     const { again } = this;

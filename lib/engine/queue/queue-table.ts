@@ -11,6 +11,8 @@ export interface LocalQueue {
   readonly holders: readonly HeldLock[];
   readonly waiting: LinkedQueue<LockWaiter>;
   readonly line: WaitingQueue & { readonly isEmpty: boolean };
+  /** Ends a queue that has nothing left to do, but is kept for callers who come soon. */
+  shutDown?(): void;
 }
 
 /** How many removals it takes until a map is replaced by a copy. */
