@@ -30,6 +30,7 @@ describe.each(PLACES)('results of single flights in %s', (name) => {
       type: 'free',
       owners: [],
       waiting: expect.any(Number), // records are up to ten seconds old
+      line: expect.any(Array),
       result: { size: 8, remainingTime: expect.any(Number) },
     });
     expect(JSON.stringify([results, inspection])).not.toContain('secret');

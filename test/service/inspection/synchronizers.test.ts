@@ -40,6 +40,7 @@ describe.each(PLACES)('semaphores and latches in %s', (name) => {
         type: synchronizer.type,
         owners: [],
         waiting,
+        line: [],
         synchronizer,
       });
     expect(await locks.inspect('order:42')).not.toHaveProperty('synchronizer');
