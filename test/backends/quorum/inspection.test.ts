@@ -32,6 +32,7 @@ describe('a quorum, seen from outside', () => {
       type: 'exclusive',
       owners: [{ owner: lease.owner, mine: false, remainingTime: expect.any(Number) }],
       waiting: 1,
+      line: [expect.objectContaining({ callers: 1, mine: true })],
     });
     expect((await shop.inspect('order')).owners).toMatchObject([
       { owner: lease.owner, mine: true, client: { application: 'shop-2', host: hostname(), group: 'payments' } },
