@@ -17,6 +17,7 @@ const REFUSAL_LASTS = 2_000;
 export class NodeHealth {
   private outageSince: number | undefined;
   private failure: string | undefined;
+  private refused = false;
   private lastAnswer = Number.NEGATIVE_INFINITY;
   private lastRefusal = Number.NEGATIVE_INFINITY;
 
@@ -40,6 +41,11 @@ export class NodeHealth {
     return this.outageSince === undefined ? undefined : this.failure;
   }
 
+  /** Whether the last request of the present outage failed because the node answered with an error that is known. */
+  get refuses(): boolean {
+    return this.refused && this.reason !== undefined;
+  }
+
   /** When the node last answered, on the monotonic clock; `-Infinity`: never. */
   get answeredAt(): number {
     return this.lastAnswer;
@@ -61,6 +67,7 @@ export class NodeHealth {
   failed(refused: boolean, reason?: string): void {
     const now = this.runtime.monotonic();
     this.failure = reason;
+    this.refused = refused;
     if (refused) this.lastRefusal = now;
     if (this.outageSince !== undefined) return;
     this.outageSince = now;

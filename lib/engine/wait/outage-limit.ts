@@ -197,8 +197,12 @@ export class OutageLimit {
         const due = Math.max(since, caller.calledAt) + caller.terms.outageTimeout;
         if (due <= now) return this.refusal(caller, queue.keys);
         this.searchFor(caller, due);
-        const crowd = crowds.get(node) ?? { waiting: 0, until: due, example: caller };
-        crowds.set(node, { ...crowd, waiting: crowd.waiting + 1, until: Math.min(crowd.until, due) });
+        const crowd = crowds.get(node) ?? { waiting: 0, until: due, limit: 'outageTimeout', example: caller };
+        const ends = now + caller.remainingWait;
+        const isFirst = !caller.triesOnce && ends < Math.min(crowd.until, due);
+        const limit = isFirst ? 'waitTime' : due < crowd.until ? 'outageTimeout' : crowd.limit;
+        const until = isFirst ? ends : Math.min(crowd.until, due);
+        crowds.set(node, { ...crowd, waiting: crowd.waiting + 1, until, limit });
         return undefined;
       });
     });
@@ -206,7 +210,7 @@ export class OutageLimit {
   }
 
   /** Reports each outage once, as soon as a caller waits for it to end. */
-  private writeLine(node: NodeHealth, { waiting, until, example }: Crowd, now: number): void {
+  private writeLine(node: NodeHealth, { waiting, until, limit, example }: Crowd, now: number): void {
     const since = node.since as number;
     const line = this.lines.get(node);
     if (line !== undefined && (line.since === since || now - line.at < QUIET_TIME)) return;
@@ -214,12 +218,16 @@ export class OutageLimit {
     const who =
       waiting === 1 ? `A caller waits for ${example.what}` : `${waiting} callers wait, one of them for ${example.what}`;
     const first = waiting === 1 ? 'it gets' : 'the first of them gets';
-    const limit = Number.isFinite(until)
-      ? `If there is no answer by ${this.timeOfDay(until - now)}, ${first} LockUnavailableError (outageTimeout)`
-      : `${waiting === 1 ? 'It waits' : 'They wait'} until there is an answer (outageTimeout: Infinity)`;
-    const reason = this.backend.connectionError?.message ?? node.reason;
-    const cause = new BackendError(`${node.description} does not answer`, 'unavailable', 'unknown');
-    const message = `${cause.message}${reason === undefined ? '' : ` (${reason})`}. ${who}. ${limit}`;
+    const { connectionError } = this.backend;
+    const refuses = connectionError === undefined && node.refuses;
+    const reason = connectionError?.message ?? node.reason;
+    const fault = refuses ? 'refuses to take locks' : 'does not answer';
+    const cause = new BackendError(`${node.description} ${fault}`, 'unavailable', 'unknown');
+    const condition = refuses ? 'If it still refuses at' : 'If there is no answer by';
+    const end = Number.isFinite(until)
+      ? `${condition} ${this.timeOfDay(until - now)}, ${first} LockUnavailableError (${limit})`
+      : `${waiting === 1 ? 'It waits' : 'They wait'} until ${refuses ? 'it takes locks' : 'there is an answer'} (outageTimeout: Infinity)`;
+    const message = `${cause.message}${reason === undefined ? '' : ` (${reason})`}. ${who}. ${end}`;
     this.events.emit(
       'error',
       new LockUnavailableError(message, example.name, { cause: withReason(this.backend, cause) }),
@@ -236,6 +244,8 @@ interface Crowd {
   readonly waiting: number;
   /** When the first of them is refused, on the monotonic clock. */
   readonly until: number;
+  /** The option that refuses the first of them. */
+  readonly limit: 'outageTimeout' | 'waitTime';
   /** One of them. */
   readonly example: Pick<Caller<never>, 'what' | 'name'>;
 }

@@ -127,7 +127,7 @@ class OutageLog {
   };
 
   get outages(): string[] {
-    return this.lines.filter((line) => line.includes('does not answer'));
+    return this.lines.filter((line) => /does not answer|refuses to take locks/.test(line));
   }
 }
 

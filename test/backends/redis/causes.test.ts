@@ -213,7 +213,9 @@ describe('LockUnavailableError says why', () => {
     await full.client().config('SET', 'maxmemory', '1');
     const error = await errorOf(locks.acquire('a'));
     expect(error.message).toMatch(/^Gave up waiting for the lock 'a': .*: no usable answer for \d+ ms \(.*OOM .*\)$/);
-    expect(lines).toEqual([expect.stringMatching(/does not answer \(.*OOM .*\)\. A caller waits for the lock 'a'/)]);
+    expect(lines).toEqual([
+      expect.stringMatching(/refuses to take locks \(.*OOM .*\)\. A caller waits for the lock 'a'/),
+    ]);
     expect(lines[0].match(/redis 127\.0\.0\.1/g)).toHaveLength(1);
     await locks.close();
     await full.stop();
@@ -231,7 +233,9 @@ describe('LockUnavailableError says why', () => {
       await (await locks.acquire('a')).release();
       await full.client().config('SET', 'maxmemory', '1');
       await errorOf(locks.acquire('a'));
-      expect(lines).toEqual([expect.stringMatching(/does not answer \(.*OOM .*\)\. A caller waits for the lock 'a'/)]);
+      expect(lines).toEqual([
+        expect.stringMatching(/refuses to take locks \(.*OOM .*\)\. A caller waits for the lock 'a'/),
+      ]);
       expect(lines[0].split('redis.sock')).toHaveLength(2);
       await locks.close();
       await full.stop();

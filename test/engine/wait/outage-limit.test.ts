@@ -137,6 +137,33 @@ describe('the limit of waits in an outage', () => {
     expect(limit.isSilent(caller, KEYS, false)).toBe(true);
   });
 
+  it('logs that a node refuses, if it has answered, and does not answer, if it has not', async () => {
+    const { runtime, logger, node, arrive } = setUp();
+    node.failed(true, 'OOM command not allowed');
+    arrive(FOREVER, 10_000);
+    await runtime.settle();
+    expect(logger.errors).toEqual([
+      "redis 127.0.0.1:6379/0 refuses to take locks (OOM command not allowed). A caller waits for the lock 'order'. If it still refuses at 00:00:10 UTC, it gets LockUnavailableError (outageTimeout)",
+    ]);
+    node.answered(true);
+    await runtime.advance(20_000);
+    node.failed(true, 'LOADING');
+    node.failed(false, 'ECONNRESET');
+    await runtime.advance(100);
+    expect(logger.errors[1]).toMatch(/^redis 127\.0\.0\.1:6379\/0 does not answer \(ECONNRESET\)\. /);
+  });
+
+  it('logs the waitTime of a caller as its limit, if it ends first', async () => {
+    const { runtime, logger, node, arrive } = setUp();
+    node.failed(false);
+    arrive(FOREVER, 10_000);
+    arrive(3_000, 10_000);
+    await runtime.settle();
+    expect(logger.errors).toEqual([
+      "redis 127.0.0.1:6379/0 does not answer. 2 callers wait, one of them for the lock 'order'. If there is no answer by 00:00:03 UTC, the first of them gets LockUnavailableError (waitTime)",
+    ]);
+  });
+
   it('logs each outage once, however long it lasts and however many callers come', async () => {
     const { runtime, logger, node, arrive } = setUp();
     node.failed(false);
