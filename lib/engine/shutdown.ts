@@ -90,7 +90,7 @@ export class Shutdown {
   private async end(): Promise<void> {
     const { backend, presence, runtime, work } = this.services;
     const { synchronizers, commandTimeout } = this;
-    for (const queue of work.queues.values()) queue.shutDown?.();
+    for (const queue of work.queues.values()) queue.endIfIdle();
     const end = Math.max(this.drainUntil, runtime.monotonic()) + commandTimeout;
     const time = end - Math.min(LONGEST_CLOSE, commandTimeout / 4) - runtime.monotonic();
     const answered = Promise.all([this.waitForAnswers(time), synchronizers.close(), presence.leave()]);

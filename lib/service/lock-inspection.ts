@@ -402,7 +402,7 @@ export class LockView {
     const outside = new Set(own > 0 && !places.has(clientId) ? [clientId] : NOBODY);
     for (const { clientId: other, type } of others) {
       const standsInLine = hasLine(type) && backend.line !== undefined && servesLines(other) && !holders.has(other);
-      // The queue has all who wait in this way. Others have left since their record was written.
+      // Who waits in a queue or a line has a place there. A client without one has left since it wrote its record.
       if (type !== 'fair' && !standsInLine && !places.has(other)) outside.add(other);
     }
     const last = [...outside].map((client) => this.waitingClient(client, name, 0, records));

@@ -147,7 +147,7 @@ export class FlightQueue implements LockKeeper, Asker<FlightWaiter, FlightReply>
     this.endIfIdle();
   }
 
-  private endIfIdle(): void {
+  endIfIdle(): void {
     if (!this.line.isIdle) return;
     this.turn.close();
     this.line.close();

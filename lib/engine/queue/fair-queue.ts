@@ -104,7 +104,7 @@ export class FairQueue implements LockKeeper, Asker<LockWaiter, AcquireReply> {
     this.heartbeat.stop();
   }
 
-  private endIfIdle(): void {
+  endIfIdle(): void {
     if (!this.line.isIdle) return;
     this.subscription?.close();
     this.subscription = undefined;

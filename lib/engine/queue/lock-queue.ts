@@ -37,8 +37,8 @@ type State = 'claimed' | 'departing' | 'resting' | 'held' | 'asking' | 'idle';
  *    this process holds the lock. A release that waits to be sent is recalled for a caller that arrives (`recall`), and
  *    goes to it as if that caller had been waiting.
  * 3. `resting`: another process holds the lock, or the backend does not answer. WhenToAsk says when to try again: after
- *    a message, when the holder's lease ends, or after a pause, and TurnToAsk lets other processes go first. A backend with its own
- *    queue (`blocking`) answers instead.
+ *    a message, when the holder's lease ends, or after a pause. TurnToAsk lets other processes go first. A backend with
+ *    its own queue (`blocking`) answers instead.
  * 4. `held`: a lease of this process holds the lock. Callers wait for it here; readers join readers. When the last
  *    share is given back (`giveBack`), HandOff decides where the lock goes: to the first waiter, or out of this process.
  * 5. `asking`: the first waiter asks the backend; readers at the head ask side by side. The answer grants the lock,
@@ -222,11 +222,7 @@ export class LockQueue implements LockKeeper, Asker<LockWaiter, AcquireReply> {
     this.endIfIdle();
   }
 
-  shutDown(): void {
-    this.endIfIdle();
-  }
-
-  private endIfIdle(): void {
+  endIfIdle(): void {
     if (!this.line.isIdle) return;
     const { again } = this;
     this.leaveLine();
@@ -306,7 +302,7 @@ export class LockQueue implements LockKeeper, Asker<LockWaiter, AcquireReply> {
       this.whenToAsk.busy(reply.remaining, reply.holder, reply.heldAs);
       this.line.rest();
       if (isRegistered(waiter) || this.place !== undefined) this.keepRegistered();
-      // Nobody tells those of a release who have no place: it was given up, or a caller asked that tries once.
+      // Without a place, nobody is told of a release. It was given up, or the caller that asked tries only once.
       if (this.hasLine && this.place === undefined && this.whenToAsk.listens) this.whenToAsk.recheck();
     }
     this.resume();

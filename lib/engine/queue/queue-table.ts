@@ -11,8 +11,8 @@ export interface LocalQueue {
   readonly holders: readonly HeldLock[];
   readonly waiting: LinkedQueue<LockWaiter>;
   readonly line: WaitingQueue & { readonly isEmpty: boolean };
-  /** Ends a queue that has nothing left to do, but is kept for callers who come soon. */
-  shutDown?(): void;
+  /** Ends the queue if it has nothing left to do. While the service runs, it may be kept a little for its next caller. */
+  endIfIdle(): void;
 }
 
 /** How many removals it takes until a map is replaced by a copy. */

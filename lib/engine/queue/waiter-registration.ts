@@ -27,8 +27,8 @@ export function unregister(services: Needs, waiter: OwnerRef): void {
 export type RegisteredWaiter = Pick<LockWaiter, 'owner' | 'settled'>;
 
 /**
- * Keeps the waiters of one queue registered in the backend (fair waiters, waiting writers, a place in line). One command refreshes them
- * all, three times within the waiterTimeout, after which the backend considers a silent waiter dead.
+ * Keeps the waiters of one queue registered in the backend (fair waiters, waiting writers, a place in line). One command
+ * refreshes them all, three times within the waiterTimeout, after which the backend considers a silent waiter dead.
  */
 export class WaiterHeartbeat<Registered extends RegisteredWaiter> {
   private timer: Timer | undefined;

@@ -14,7 +14,7 @@ export interface WaitTerms {
   readonly signal: AbortSignal | undefined;
   /** The caller waits for as long as others lead, so a long wait is no reason to warn. */
   readonly standsBy?: true;
-  /** Whether the call has a waitTime of its own, even if it is `Infinity`. */
+  /** Whether the call was given a waitTime, even `Infinity`. */
   readonly choseWaitTime?: boolean;
 }
 

@@ -1,4 +1,4 @@
-import { BackendError, type LockBackend, type NodeHealth, withReason } from '../../backends/lock-backend.js';
+import { BackendError, because, type LockBackend, type NodeHealth, withReason } from '../../backends/lock-backend.js';
 import { deadlineTimer, type Runtime, type Timer } from '../../backends/runtime.js';
 import { LockUnavailableError } from '../errors.js';
 import type { EventHub } from '../events/event-hub.js';
@@ -120,7 +120,7 @@ export class OutageLimit {
     if (node?.since === undefined) return undefined;
     const time = Math.round(this.runtime.monotonic() - node.since);
     const reason = this.backend.connectionError === undefined ? node.reason : undefined;
-    const message = `${node.description}: no usable answer for ${time} ms${reason === undefined ? '' : ` (${reason})`}`;
+    const message = because(`${node.description}: no usable answer for ${time} ms`, reason);
     return withReason(this.backend, new BackendError(message, 'unavailable', 'unknown'));
   }
 
@@ -197,12 +197,15 @@ export class OutageLimit {
         const due = Math.max(since, caller.calledAt) + caller.terms.outageTimeout;
         if (due <= now) return this.refusal(caller, queue.keys);
         this.searchFor(caller, due);
-        const crowd = crowds.get(node) ?? { waiting: 0, until: due, limit: 'outageTimeout', example: caller };
-        const ends = now + caller.remainingWait;
-        const isFirst = !caller.triesOnce && ends < Math.min(crowd.until, due);
-        const limit = isFirst ? 'waitTime' : due < crowd.until ? 'outageTimeout' : crowd.limit;
-        const until = isFirst ? ends : Math.min(crowd.until, due);
-        crowds.set(node, { ...crowd, waiting: crowd.waiting + 1, until, limit });
+        const ends = caller.triesOnce ? Number.POSITIVE_INFINITY : now + caller.remainingWait;
+        const own: Crowd = {
+          waiting: 1,
+          until: Math.min(ends, due),
+          limit: ends < due ? 'waitTime' : 'outageTimeout',
+          example: caller,
+        };
+        const crowd = crowds.get(node);
+        crowds.set(node, crowd === undefined ? own : together(crowd, own));
         return undefined;
       });
     });
@@ -227,7 +230,7 @@ export class OutageLimit {
     const end = Number.isFinite(until)
       ? `${condition} ${this.timeOfDay(until - now)}, ${first} LockUnavailableError (${limit})`
       : `${waiting === 1 ? 'It waits' : 'They wait'} until ${refuses ? 'it takes locks' : 'there is an answer'} (outageTimeout: Infinity)`;
-    const message = `${cause.message}${reason === undefined ? '' : ` (${reason})`}. ${who}. ${end}`;
+    const message = `${because(cause.message, reason)}. ${who}. ${end}`;
     this.events.emit(
       'error',
       new LockUnavailableError(message, example.name, { cause: withReason(this.backend, cause) }),
@@ -248,4 +251,9 @@ interface Crowd {
   readonly limit: 'outageTimeout' | 'waitTime';
   /** One of them. */
   readonly example: Pick<Caller<never>, 'what' | 'name'>;
+}
+
+function together(crowd: Crowd, other: Crowd): Crowd {
+  const { until, limit } = other.until < crowd.until ? other : crowd;
+  return { ...crowd, waiting: crowd.waiting + other.waiting, until, limit };
 }

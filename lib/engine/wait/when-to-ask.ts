@@ -14,13 +14,13 @@ export type State = 'open' | 'asking' | 'resting' | 'yielding' | 'backing off';
 /**
  * Decides when this process may ask the backend for one thing again: a lock, permits, a flight. It never polls.
  *
- * | state         | entered when                           | becomes `open` when                           |
- * | ------------- | -------------------------------------- | --------------------------------------------- |
- * | `open`        | nothing has happened yet               | -                                             |
- * | `asking`      | a request is sent (`begin`)            | the lock is acquired                          |
- * | `resting`     | the lock was busy (`busy`)             | a message arrives, or the holder's lease ends |
- * | `backing off` | there was no answer (`failed`)         | a message arrives, or a growing pause ends    |
- * | `yielding`    | others go first (see {@link TurnToAsk}) | this process's turn comes                     |
+ * | state         | entered when                    | becomes `open` when                           |
+ * | ------------- | ------------------------------- | --------------------------------------------- |
+ * | `open`        | nothing has happened yet        | -                                             |
+ * | `asking`      | a request is sent (`begin`)     | the lock is acquired                          |
+ * | `resting`     | the lock was busy (`busy`)      | a message arrives, or the holder's lease ends |
+ * | `backing off` | there was no answer (`failed`)  | a message arrives, or a growing pause ends    |
+ * | `yielding`    | others go first (TurnToAsk)     | this process's turn comes                     |
  *
  * Each state also becomes `open` when nobody waits any more. A message that arrives during a request is remembered. If
  * the answer is busy, the process then asks again instead of resting.
@@ -111,7 +111,7 @@ export class WhenToAsk {
     this.open();
   }
 
-  /** For how many more milliseconds this object is useful to callers who come later. */
+  /** For how many more milliseconds it helps the next caller to keep this object, because it listens already. */
   get usefulFor(): number {
     return this.listens ? this.listensUntil - this.runtime.monotonic() : 0;
   }

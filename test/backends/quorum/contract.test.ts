@@ -4,7 +4,7 @@ import { QuorumBackend } from '../../../lib/backends/quorum/quorum-backend.js';
 import { describeLockBackend } from '../../contract/describe-lock-backend.js';
 import { VirtualRuntime } from '../../support/runtime/virtual-runtime.js';
 import { describeQuorum } from './describe-quorum.js';
-import { QUORUM_TYPES } from './redis-nodes.js';
+import { QUORUM } from './redis-nodes.js';
 
 describeLockBackend(
   'QuorumBackend, three MemoryBackends',
@@ -19,15 +19,7 @@ describeLockBackend(
       stop: async () => {},
     };
   },
-  {
-    types: QUORUM_TYPES,
-    tokensDiffer: false,
-    adopts: false,
-    numbers: false,
-    flights: false,
-    lines: false,
-    joinsQuorums: false,
-  },
+  QUORUM,
 );
 
 describeQuorum(3);

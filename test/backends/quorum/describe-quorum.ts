@@ -1,5 +1,5 @@
 import { describeLockBackend } from '../../contract/describe-lock-backend.js';
-import { connectQuorum, QUORUM_TYPES, startNodes } from './redis-nodes.js';
+import { connectQuorum, QUORUM, startNodes } from './redis-nodes.js';
 
 /** Runs the contract of a backend on a quorum of this many servers. */
 export function describeQuorum(count: number): void {
@@ -12,15 +12,6 @@ export function describeQuorum(count: number): void {
         stop: async () => void (await Promise.all(servers.map((server) => server.stop()))),
       };
     },
-    {
-      types: QUORUM_TYPES,
-      tokensDiffer: false,
-      adopts: false,
-      numbers: false,
-      flights: false,
-      lines: false,
-      joinsQuorums: false,
-      nodesLag: true,
-    },
+    { ...QUORUM, nodesLag: true },
   );
 }

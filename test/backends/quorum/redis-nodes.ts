@@ -2,10 +2,19 @@ import type { LockBackend } from '../../../lib/backends/lock-backend.js';
 import { QuorumBackend } from '../../../lib/backends/quorum/quorum-backend.js';
 import { RedisBackend } from '../../../lib/backends/redis/redis-backend.js';
 import { nodeRuntime } from '../../../lib/engine/node-runtime.js';
+import type { Capabilities } from '../../contract/support/fixture.js';
 import { type RedisServer, startRedis } from '../../support/servers/redis-server.js';
 
-/** Types that a quorum knows. */
-export const QUORUM_TYPES = ['reentrant', 'read', 'write', 'fenced'] as const;
+/** How a quorum differs from other backends. */
+export const QUORUM: Capabilities = {
+  types: ['reentrant', 'read', 'write', 'fenced'],
+  tokensDiffer: false,
+  adopts: false,
+  numbers: false,
+  flights: false,
+  lines: false,
+  joinsQuorums: false,
+};
 
 /** Independent masters. */
 export function startNodes(count: number): Promise<RedisServer[]> {

@@ -30,7 +30,7 @@ class Lock {
   readonly announced = new Set<string>();
   /** Processes that wait in line, in order. */
   readonly line: string[] = [];
-  /** The first in line was told of a release that left the lock free for those who stand in no line. */
+  /** The first in line, if the last release left the lock free for listeners outside the line. */
   told: string | undefined;
 
   get isFree(): boolean {
@@ -224,7 +224,7 @@ export class LockModel {
     return [{ key, channel: 'plain' }, ...this.serveLine(key, this.listens(key))];
   }
 
-  /** Grants a free lock to the first in line, but every second time leaves it to those who listen outside the line. */
+  /** Grants a free lock to the first in line. If others listen outside the line, every second time it stays free. */
   private serveLine(key: string, othersListen: boolean): readonly Call[] {
     const lock = this.at(key);
     const [first] = lock.line;

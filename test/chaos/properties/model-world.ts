@@ -77,7 +77,7 @@ export class ModelWorld {
         continue;
       }
       ear.expected++;
-      // Those who wait in line are not counted, because a release grants them the lock.
+      // Clients that wait in line are not counted: a release grants them the lock.
       if (ear.client !== client && ear.channel !== 'line') others.add(ear.client.id);
     }
     return others.size;

@@ -9,6 +9,16 @@ const WAITING = { waiterTimeout: LONG };
 export function describeLine(world: ContractWorld, type: 'reentrant' | 'fenced'): void {
   const owners = () => world.owners(type, 3);
   const listenInLine = (owner: Owner): Promise<Listener> => world.listenInLine(owner);
+  /** The lock is granted to bob, and cem, who listens, is the next. */
+  const granted = async () => {
+    const [ann, bob, cem] = owners();
+    const listener = await listenInLine(cem);
+    await ann.take();
+    await bob.meet(WAITING);
+    await cem.meet(WAITING);
+    await ann.release();
+    return { bob, cem, listener };
+  };
 
   const itGrants = (title: string, body: () => Promise<void>) =>
     it(title, async () => {
@@ -16,7 +26,7 @@ export function describeLine(world: ContractWorld, type: 'reentrant' | 'fenced')
     });
 
   describe('a line', () => {
-    it('is told of a release that leaves the lock free at first, where listeners outside it cannot be counted', async () => {
+    it('is told of a release that leaves the lock free, where nobody can count who listens outside the line', async () => {
       if (!(await world.freesFirst())) return;
       const [ann, bob] = owners();
       const listener = await listenInLine(bob);
@@ -112,12 +122,7 @@ export function describeLine(world: ContractWorld, type: 'reentrant' | 'fenced')
     });
 
     itGrants('passes the lock on if it was granted to who leaves', async () => {
-      const [ann, bob, cem] = owners();
-      const listener = await listenInLine(cem);
-      await ann.take();
-      await bob.meet(WAITING);
-      await cem.meet(WAITING);
-      await ann.release();
+      const { bob, cem, listener } = await granted();
       await bob.removeWaiter();
       await listener.hears();
       expect(await cem.holds()).toBe(true);
@@ -133,12 +138,7 @@ export function describeLine(world: ContractWorld, type: 'reentrant' | 'fenced')
     });
 
     itGrants('grants the lock to the next when the process that was granted it has died', async () => {
-      const [ann, bob, cem] = owners();
-      const listener = await listenInLine(cem);
-      await ann.take();
-      await bob.meet(WAITING);
-      await cem.meet(WAITING);
-      await ann.release();
+      const { bob, cem, listener } = await granted();
       await world.elapse(CLAIM + 50);
       expect(await cem.refreshWaiter()).toBe(true);
       await listener.hears();

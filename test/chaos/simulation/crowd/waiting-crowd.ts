@@ -37,7 +37,7 @@ export interface CrowdPlan {
   readonly lease: number;
 }
 
-/** Callers who wait for a random time only, and come back after a pause. In milliseconds. */
+/** How callers give up and come back. All times are in milliseconds; each wait and pause is random. */
 export interface GivingUp {
   readonly least: number;
   readonly most: number;

@@ -24,11 +24,11 @@
 -- @include prefixed
 -- @include publish-to
 -- @include becomes-shorter
--- @include wake-if-shorter
 -- @include server-time
 -- @include line/line-of
 -- @include line/first-in-line
 -- @include line/serve-line
+-- @include line/wake-line-if-shorter
 -- @include expire
 -- @include tokens
 -- @include is-owner
@@ -54,10 +54,7 @@ if isFirst then
   redis.call('HSET', lock, to .. suffix, '1')
   redis.call('HDEL', lock, from .. suffix)
   expire(lock, leaseTime)
-  wakeIfShorter(publish, channel, writes and '1' or '0', former, leaseTime)
-  if becomesShorter(former, leaseTime) then
-    pcall(serveLine, lock, publish, false)
-  end
+  wakeLineIfShorter(lock, publish, channel, writes and '1' or '0', former, leaseTime)
 else
   expire(lock, math.max(leaseTime, former))
 end

@@ -15,10 +15,10 @@
 -- @include publish-to
 -- @include becomes-longer
 -- @include becomes-shorter
--- @include wake-if-shorter
 -- @include line/line-of
 -- @include line/first-in-line
 -- @include line/serve-line
+-- @include line/wake-line-if-shorter
 -- @include answer-of
 -- @include plain/holds-plain
 local publish, lease = ARGV[1], tonumber(ARGV[2])
@@ -33,10 +33,7 @@ local function renew(i)
   end
   local former = redis.call('PTTL', lock)
   redis.call('PEXPIRE', lock, ARGV[2])
-  wakeIfShorter(publish, prefixed('redisson_lock__channel', lock), '0', former, lease)
-  if becomesShorter(former, lease) then
-    pcall(serveLine, lock, publish, false)
-  end
+  wakeLineIfShorter(lock, publish, prefixed('redisson_lock__channel', lock), '0', former, lease)
   return 1
 end
 

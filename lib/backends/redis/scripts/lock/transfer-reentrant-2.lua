@@ -22,11 +22,11 @@
 -- @include prefixed
 -- @include publish-to
 -- @include becomes-shorter
--- @include wake-if-shorter
 -- @include server-time
 -- @include line/line-of
 -- @include line/first-in-line
 -- @include line/serve-line
+-- @include line/wake-line-if-shorter
 -- @include expire
 -- @include tokens
 -- @include plain/holds-plain
@@ -40,8 +40,5 @@ end
 reserveTokens(KEYS[1], tonumber(ARGV[4]), 1)
 redis.call('HDEL', lock, from)
 takePlain(lock, to, lease)
-wakeIfShorter(ARGV[7], prefixed('redisson_lock__channel', lock), '0', former, leaseTime)
-if becomesShorter(former, leaseTime) then
-  pcall(serveLine, lock, ARGV[7], false)
-end
+wakeLineIfShorter(lock, ARGV[7], prefixed('redisson_lock__channel', lock), '0', former, leaseTime)
 return { nextToken(), reserved }

@@ -1,9 +1,9 @@
--- For how many ms a lock is granted to the first place of its line. Its process asks for the full lease at once.
+-- For how many ms a lock is granted to the first place of its line: CLAIM in line-backend.ts.
 local CLAIM = 1000
 
 -- Grants a free lock to the first place of its line, and tells its client. A lock that is held is not granted: the client
--- is only told, and asks what has changed. If others listen, who stand in no line, the lock is first left free for them:
--- the place is told, and marked by a negative position. The next time, it is granted the lock.
+-- is only told, and asks what has changed. If clients listen that stand in no line, the lock is left free for them at first.
+-- The place is told, and a negative position marks it. The next time, it is granted the lock.
 local function serveLine(lock, publish, othersListen)
   local places, lapses = lineOf(lock)
   local first = firstInLine(places, lapses, serverTime())
