@@ -46,11 +46,13 @@ export class ReleaseMessages {
     const line = lines.get(key, now);
     const owner = line?.head(now)?.[0];
     if (line === undefined || owner === undefined) return;
+    let lock: 'granted' | 'free' | undefined;
     if (locks.get(key, now) === undefined) {
-      if (othersListen && line.told !== owner) line.told = owner;
+      lock = othersListen && line.told !== owner ? 'free' : 'granted';
+      if (lock === 'free') line.told = owner;
       else grant(this.store, { key, type: 'reentrant', owner }, CLAIM, now);
     }
-    this.publish(lineChannel(key, clientOf(owner)), { kind: 'message', owner });
+    this.publish(lineChannel(key, clientOf(owner)), { kind: 'message', owner, lock });
   }
 
   /** Notifies waiters of all types. */

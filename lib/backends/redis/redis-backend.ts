@@ -50,7 +50,6 @@ import { slotOf } from './hash-slot.js';
 import { HighestToken } from './highest-token.js';
 import type { Connection } from './links/connection.js';
 import type { ConnectionContext } from './links/connection-context.js';
-import { lineChannel } from './lock-keys.js';
 import { ofEachType } from './of-each-type.js';
 import { PublishMode } from './pubsub/publish-mode.js';
 import { ReleaseChannels } from './pubsub/release-channels.js';
@@ -122,7 +121,7 @@ export class RedisBackend implements QuorumMember {
     this.synchronizers = new RedisSynchronizers(this.scripts, this.channels);
     this.waits = new RedisWaits(this.scripts);
     this.line = {
-      listen: (key, clientId, listener) => this.channels.subscribeTo(key, lineChannel(key, clientId), true, listener),
+      listen: (key, clientId, listener) => this.channels.listenInLine(key, clientId, listener),
     };
     this.directory = new RedisDirectory(this.scripts, new NodeCommands(connection, runtime, commandTimeout));
     this.acquisitions = new Acquisitions(this.scripts, { ...options, onWarning }, (owner) => this.release(owner));

@@ -45,7 +45,7 @@ export function describeLine(world: ContractWorld, type: 'reentrant' | 'fenced')
       await cem.meet(WAITING);
       await ann.release();
       await bobs.hears();
-      expect(bobs.heard).toHaveLength(1);
+      expect(bobs.heard).toEqual([{ kind: 'message', owner: bob.owner, lock: 'granted' }]);
       expect(await bob.remaining()).toBeWithin(1, CLAIM);
       expect((await bob.inspect()).queue).toEqual([cem.owner]);
       expect(cems.heard).toEqual([]);
@@ -163,6 +163,7 @@ export function describeLine(world: ContractWorld, type: 'reentrant' | 'fenced')
       await bob.meet(WAITING);
       await ann.release();
       await Promise.all([bobs.hears(), cems.hears()]);
+      expect(bobs.heard).toEqual([{ kind: 'message', owner: bob.owner, lock: 'free' }]);
       expect((await ann.inspect()).mode).toBe('free');
       await cem.take();
       await bob.meet(WAITING);
@@ -181,6 +182,7 @@ export function describeLine(world: ContractWorld, type: 'reentrant' | 'fenced')
       await bob.meet(WAITING);
       await ann.renew(SHORT);
       await listener.hears();
+      expect(listener.heard).toEqual([{ kind: 'message', owner: bob.owner, lock: undefined }]);
       expect((await bob.meet(WAITING)).remaining).toBeWithin(0, SHORT);
     });
 

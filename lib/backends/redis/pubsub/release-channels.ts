@@ -1,11 +1,11 @@
 import { type HeldType, isReadWrite, type Removal, type Subscription, type Wake } from '../../lock-backend.js';
 import type { RedisConnection } from '../connection/redis-connection.js';
 import type { ConnectionContext } from '../links/connection-context.js';
-import { clientChannel, fairChannelPrefix, lockChannel, readWriteChannel } from '../lock-keys.js';
+import { clientChannel, fairChannelPrefix, lineChannel, lockChannel, readWriteChannel } from '../lock-keys.js';
 import { ChannelSubscriber } from './channel-subscriber.js';
 import { FairWaiterChannels } from './fair-waiter-channels.js';
 import type { PublishMode } from './publish-mode.js';
-import { wakeListener } from './wake-listener.js';
+import { lineListener, wakeListener } from './wake-listener.js';
 
 type Listener = (wake: Wake) => void;
 
@@ -42,6 +42,14 @@ export class ReleaseChannels {
    */
   subscribeTo(key: string, channel: string, canBeSharded: boolean, listener: Listener): Subscription {
     return this.whenModeIsKnown(key, () => this.subscribeToChannel(channel, canBeSharded && this.isSharded, listener));
+  }
+
+  /** Listens for what concerns this client's place in the line of a lock. */
+  listenInLine(key: string, clientId: string, listener: Listener): Subscription {
+    return this.whenModeIsKnown(key, () => {
+      const kind = this.isSharded ? 'sharded' : 'channel';
+      return this.subscriber.subscribe(lineChannel(key, clientId), kind, lineListener(listener));
+    });
   }
 
   /** Never sharded, because the script that publishes a forced release may run in another slot. */

@@ -13,3 +13,15 @@ export function wakeListener(listener: (wake: Wake) => void, ownerOf?: (channel:
     resync: () => listener({ kind: 'resync' }),
   };
 }
+
+/** Turns the messages of scripts/includes/line/serve-line.lua into wake-ups of a client that waits in line. */
+export function lineListener(listener: (wake: Wake) => void): ChannelListener {
+  return {
+    message: (_, text) => {
+      const [owner, state] = text.split(' ');
+      const lock = state === 'granted' || state === 'free' ? state : undefined;
+      listener({ kind: 'message', owner, lock });
+    },
+    resync: () => listener({ kind: 'resync' }),
+  };
+}
