@@ -12,23 +12,23 @@
   faster than a list.
 ]]
 -- @include release-replies
--- @include prefixed
+local find = string.find
 local attempt = redis.pcall
 local publish = ARGV[1]
 local answers = {}
-local lined
+-- The keys under which the lines of the released locks would be.
+local lines = {}
 
 for i = 1, #KEYS do
   local lock = KEYS[i]
   local removed = attempt('HDEL', lock, ARGV[2 + i])
   if removed == 1 then
-    local listeners = publish == '' and 0 or attempt(publish, prefixed('redisson_lock__channel', lock), '0')
+    -- As in prefixed.lua, but once for both names, because this path must be fast.
+    local tagged = find(lock, '{', 1, true) and lock or '{' .. lock .. '}'
+    local listeners = publish == '' and 0 or attempt(publish, 'redisson_lock__channel:' .. tagged, '0')
     -- The lock is released even if the user may not publish.
     answers[i] = type(listeners) == 'number' and listeners or NOT_PUBLISHED
-    if publish ~= '' and attempt('EXISTS', prefixed('nestjs_redis_lock_turns', lock)) == 1 then
-      lined = lined or {}
-      lined[#lined + 1] = { lock, ARGV[2] == '1' or answers[i] > 0 }
-    end
+    lines[#lines + 1] = 'nestjs_redis_lock_turns:' .. tagged
   elseif removed == 0 then
     local time = attempt('TIME')
     answers[i] = { NOT_HELD, time[1] * 1000 + math.floor(time[2] / 1000) }
@@ -42,18 +42,22 @@ for i = 2, #answers do
   same = same and answers[i] == answers[1]
 end
 local reply = same and answers[1] or answers
--- Most locks have no line. What serves it is not even defined for them.
-if not lined then
+-- Most locks have no line. One command finds that out for all of them, and what serves a line is not even defined.
+local lineCount = publish ~= '' and lines[1] and attempt('EXISTS', unpack(lines))
+if type(lineCount) ~= 'number' or lineCount == 0 then
   return reply
 end
 
+-- @include prefixed
 -- @include server-time
 -- @include publish-to
 -- @include line/line-of
 -- @include line/first-in-line
 -- @include line/serve-line
-for _, item in ipairs(lined) do
-  -- The lock is released even if its line cannot be served.
-  pcall(serveLine, item[1], publish, item[2])
+for i, answer in ipairs(answers) do
+  if type(answer) == 'number' then
+    -- The lock is released even if its line cannot be served.
+    pcall(serveLine, KEYS[i], publish, ARGV[2] == '1' or answer > 0)
+  end
 end
 return reply
