@@ -24,6 +24,7 @@ export {
   type BlockingBackend,
   type Busy,
   type ClientRecord,
+  type DetachableType,
   type ExpectedHolders,
   type FlightBackend,
   type FlightBusy,

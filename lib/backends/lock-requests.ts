@@ -7,8 +7,13 @@ import type { Moment } from './runtime.js';
  */
 export type LockType = 'reentrant' | 'fair' | 'read' | 'write' | 'fenced';
 
-/** The type of a held lock: a {@link LockType}, or the lock of a `singleFlight`. @publicApi */
-export type HeldType = LockType | 'flight';
+/**
+ * The type of a held lock: a {@link LockType}, the lock of a `singleFlight`, or a lock that several may hold
+ * (`LockOptions.permits`).
+ *
+ * @publicApi
+ */
+export type HeldType = LockType | 'flight' | 'permits';
 
 /** Read and write locks share one lock record; any other type under the same name counts as busy, and vice versa. */
 export function isReadWrite(type: HeldType): type is 'read' | 'write' {
@@ -16,15 +21,22 @@ export function isReadWrite(type: HeldType): type is 'read' | 'write' {
 }
 
 /**
- * The lock types that `LockBackend.transfer` supports. Readers share a lock, and a fair lock goes to the head of its
+ * The lock types that `LockBackend.transfer` supports. Readers share a lock for as long as they want, and a fair lock goes to the head of its
  * queue, which may be in another process. A flight ends with its result.
  *
  * @publicApi
  */
-export type TransferableType = Exclude<LockType, 'fair' | 'read'>;
+export type TransferableType = Exclude<HeldType, 'fair' | 'read' | 'flight'>;
 
 export function isTransferable(type: HeldType): type is TransferableType {
   return type !== 'fair' && type !== 'read' && type !== 'flight';
+}
+
+/** The lock types that can be detached and adopted by another process: see `Lease.detach`. @publicApi */
+export type DetachableType = Exclude<TransferableType, 'permits'>;
+
+export function isDetachable(type: HeldType): type is DetachableType {
+  return isTransferable(type) && type !== 'permits';
 }
 
 /**
@@ -51,6 +63,8 @@ export interface AcquireRequest extends OwnerRef {
    * registered. Readers, and backends without lines, ignore this option.
    */
   readonly waiterTimeout: number;
+  /** For the type `permits`, and only for it: the owner may hold the lock if fewer than this many owners do. */
+  readonly permits?: number;
 }
 
 interface Answered {
@@ -158,7 +172,7 @@ export interface TransferRequest {
 /** Takes over a detached lock: see {@link LockBackend.adopt}. @publicApi */
 export interface AdoptRequest {
   readonly key: string;
-  readonly type: TransferableType;
+  readonly type: DetachableType;
   /** The client that detached the lock. */
   readonly clientId: string;
   /** The secret of the ticket. The lock's owner is `<clientId>:t-<SHA-1 of the secret>`. */
@@ -184,7 +198,7 @@ export interface RenewRequest extends OwnerRef {
 
 /** @publicApi */
 export interface LockState {
-  readonly mode: 'free' | 'exclusive' | 'read' | 'write';
+  readonly mode: 'free' | 'exclusive' | 'read' | 'write' | 'permits';
   /** Each owner with the remaining milliseconds of its lease (−1: no limit). A downgraded writer is listed once. */
   readonly owners: readonly { readonly owner: string; readonly remaining: number }[];
   /** Owners in the queue of a fair lock, the head first; empty for other types. */

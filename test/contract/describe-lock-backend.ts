@@ -13,6 +13,7 @@ import { describeForcedRelease, describeForcedReleaseOfReaders } from './clauses
 import { describeInspection } from './clauses/inspect.contract.js';
 import { describeLine } from './clauses/line.contract.js';
 import { describeOwnership } from './clauses/ownership.contract.js';
+import { describePermits } from './clauses/permits.contract.js';
 import { describeReadWrite } from './clauses/read-write.contract.js';
 import { describeTickets } from './clauses/tickets.contract.js';
 import { describeTokens } from './clauses/tokens.contract.js';
@@ -57,6 +58,7 @@ export function describeLockBackend(
       describeFairness(world);
       describeFairWaiters(world);
     }
+    if (world.has('permits')) describePermits(world);
     describeAcquireAll(world);
     describeConcurrency(world);
     describeInspection(world);

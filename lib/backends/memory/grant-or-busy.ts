@@ -1,6 +1,6 @@
 import { type Busy, isReadWrite, type OwnerRef } from '../lock-requests.js';
 import type { MemberAcquireRequest } from '../quorum/quorum-member.js';
-import { ExclusiveRecord, type LockRecord, ReadWriteRecord, remaining } from './lock-record.js';
+import { ExclusiveRecord, type LockRecord, PermitsRecord, ReadWriteRecord, remaining } from './lock-record.js';
 import type { MemoryStore } from './memory-store.js';
 import { removeWaiter, type WaitingOwners } from './waiting-owners.js';
 
@@ -10,8 +10,8 @@ export function findBusy(store: MemoryStore, request: MemberAcquireRequest, now:
   const record = store.locks.get(key, now);
   if (record !== undefined) {
     if (record.isHeldBy(owner, type, now)) return undefined;
-    if (!record.admits(owner, type, now)) {
-      const found = busy(record.lastToExpire(now), now);
+    if (!record.admits(owner, type, now, request.permits)) {
+      const found = busy(record.awaited(now), now);
       return isReadWrite(type) === record.isReadWrite
         ? found
         : { ...found, heldAs: record.isReadWrite ? 'write' : 'reentrant' };
@@ -28,8 +28,8 @@ export function grant(store: MemoryStore, ownerRef: OwnerRef, leaseTime: number,
   const record = store.locks.get(key, now);
   if (record !== undefined) {
     record.set(owner, type, deadline, now);
-  } else if (isReadWrite(type)) {
-    const created = new ReadWriteRecord();
+  } else if (isReadWrite(type) || type === 'permits') {
+    const created = type === 'permits' ? new PermitsRecord() : new ReadWriteRecord();
     created.set(owner, type, deadline, now);
     store.locks.set(key, created, now);
   } else {

@@ -9,16 +9,20 @@ export interface LockRecord {
   isEmpty(now: number): boolean;
   /** Whether this owner holds the lock as this type. */
   isHeldBy(owner: string, type: HeldType, now: number): boolean;
-  /** Whether this owner, which does not hold the lock, may acquire it beside those that do. */
-  admits(owner: string, type: HeldType, now: number): boolean;
+  /**
+   * Whether this owner, which does not hold the lock, may acquire it beside those that do.
+   *
+   * @param permits how many may hold it, if the type is `permits`
+   */
+  admits(owner: string, type: HeldType, now: number, permits?: number): boolean;
   /** Adds an owner, or renews its lease. Only for an owner that {@link isHeldBy} or {@link admits} accepts. */
   set(owner: string, type: HeldType, deadline: number, now: number): void;
   /** Removes an owner that holds the lock as this type. */
   remove(owner: string, type: HeldType): void;
   /** Removes an owner that holds the lock as any type. */
   evict(owner: string): void;
-  /** The owner whose lease ends last, and when it ends. */
-  lastToExpire(now: number): readonly [owner: string, deadline: number];
+  /** The owner whose lease waiters wait for, and when it ends: the last one, or the first one if n may hold the lock. */
+  awaited(now: number): readonly [owner: string, deadline: number];
   state(now: number): Pick<LockState, 'mode' | 'owners'>;
 }
 
@@ -45,7 +49,7 @@ export class ExclusiveRecord implements LockRecord {
   }
 
   isHeldBy(owner: string, type: HeldType): boolean {
-    return this.owner === owner && !isReadWrite(type);
+    return this.owner === owner && !isReadWrite(type) && type !== 'permits';
   }
 
   admits(): boolean {
@@ -65,7 +69,7 @@ export class ExclusiveRecord implements LockRecord {
     this.remove();
   }
 
-  lastToExpire(): readonly [owner: string, deadline: number] {
+  awaited(): readonly [owner: string, deadline: number] {
     return [this.owner, this.deadline];
   }
 
@@ -121,7 +125,7 @@ export class ReadWriteRecord implements LockRecord {
     if (this.writer === owner) this.writer = undefined;
   }
 
-  lastToExpire(now: number): readonly [owner: string, deadline: number] {
+  awaited(now: number): readonly [owner: string, deadline: number] {
     const writer = this.writerAt(now);
     return writer === undefined ? latestOf(this.readers.alive(now)) : [writer, this.writerDeadline];
   }
@@ -138,5 +142,47 @@ export class ReadWriteRecord implements LockRecord {
 
   private writerAt(now: number): string | undefined {
     return this.writerDeadline > now ? this.writer : undefined;
+  }
+}
+
+/** The owners of a lock that n may hold, with a lease each. */
+export class PermitsRecord implements LockRecord {
+  readonly isReadWrite = false;
+  private readonly holders = new ExpiringMap(isPast);
+
+  isEmpty(now: number): boolean {
+    return this.holders.first(now) === undefined;
+  }
+
+  isHeldBy(owner: string, type: HeldType, now: number): boolean {
+    return type === 'permits' && this.holders.get(owner, now) !== undefined;
+  }
+
+  admits(_owner: string, type: HeldType, now: number, permits = 0): boolean {
+    return type === 'permits' && this.holders.alive(now).length < permits;
+  }
+
+  set(owner: string, _type: HeldType, deadline: number, now: number): void {
+    this.holders.set(owner, deadline, now);
+  }
+
+  remove(owner: string): void {
+    this.holders.delete(owner);
+  }
+
+  evict(owner: string): void {
+    this.remove(owner);
+  }
+
+  awaited(now: number): readonly [owner: string, deadline: number] {
+    return this.holders.alive(now).reduce((first, entry) => (entry[1] < first[1] ? entry : first));
+  }
+
+  state(now: number): Pick<LockState, 'mode' | 'owners'> {
+    const owners = this.holders.alive(now).sort(([, one], [, other]) => one - other);
+    return {
+      mode: 'permits',
+      owners: owners.map(([owner, deadline]) => ({ owner, remaining: remaining(deadline, now) })),
+    };
   }
 }

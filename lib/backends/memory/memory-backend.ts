@@ -26,6 +26,7 @@ import type { Subscription, Wake } from '../subscription.js';
 import type { SynchronizerBackend } from '../synchronizer-backend.js';
 import { channelOf, lineChannel } from './channels.js';
 import { findBusy, grant } from './grant-or-busy.js';
+import { PermitsRecord } from './lock-record.js';
 import { MemoryDirectory } from './memory-directory.js';
 import { MemoryFlights } from './memory-flights.js';
 import { type MemoryStore, processStore } from './memory-store.js';
@@ -136,14 +137,15 @@ export class MemoryBackend implements LockBackend {
     const record = this.store.locks.get(key, now);
     if (!record?.isHeldBy(owner, type, now))
       return { released: false, listeners: 0, published: false, resent: false, at: now };
-    const end = type === 'read' ? record.lastToExpire(now)[1] : 0;
+    const end = type === 'read' ? record.awaited(now)[1] : 0;
     record.remove(owner, type);
     const isFree = record.isEmpty(now);
     if (isFree) this.store.locks.delete(key);
-    // When one of several readers releases, no waiter can enter. When a writer keeps its read lock, readers can.
-    const published = !quietly && (isFree || type === 'write');
+    // When one of several readers releases, no waiter can enter. When a writer keeps its read lock, readers can, and so can
+    // the next holder when a permit is given back.
+    const published = !quietly && (isFree || type === 'write' || type === 'permits');
     // The lock may now expire earlier. Without a message, waiters would sleep until its former end.
-    if (type === 'read' && !quietly && !isFree && record.lastToExpire(now)[1] < end) this.messages.wake(key, type, now);
+    if (type === 'read' && !quietly && !isFree && record.awaited(now)[1] < end) this.messages.wake(key, type, now);
     return { released: true, listeners: published ? this.messages.wake(key, type, now) : 0, published, resent: false };
   }
 
@@ -152,10 +154,10 @@ export class MemoryBackend implements LockBackend {
     const { key, type, from, to, leaseTime } = request;
     const record = this.store.locks.get(key, now);
     if (record === undefined) return undefined;
-    const [, end] = record.lastToExpire(now);
+    const [, end] = record.awaited(now);
     if (record.isHeldBy(from, type, now)) {
       record.remove(from, type);
-      if (!record.isEmpty(now) && !record.admits(to, type, now)) {
+      if (!record.isEmpty(now) && !record.admits(to, type, now, Number.POSITIVE_INFINITY)) {
         // The writer keeps its read lock: its write lock ends, but no other writer can enter.
         this.messages.wake(key, type, now);
         return undefined;
@@ -176,7 +178,7 @@ export class MemoryBackend implements LockBackend {
     if (record?.isHeldBy(from, type, now))
       return (await this.transfer({ key, type, from, to, leaseTime, reserve: 0 })) as Acquired;
     if (!record?.isHeldBy(to, type, now)) return { acquired: false, holder: this.holders(key)[0] };
-    const [, end] = record.lastToExpire(now);
+    const [, end] = record.awaited(now);
     record.set(to, type, Math.max(end, now + leaseTime), now);
     return this.token(key, type, 0);
   }
@@ -186,9 +188,9 @@ export class MemoryBackend implements LockBackend {
     const { key, type, owner, leaseTime } = request;
     const record = this.store.locks.get(key, now);
     if (!record?.isHeldBy(owner, type, now)) return false;
-    const [, end] = record.lastToExpire(now);
+    const [, end] = record.awaited(now);
     record.set(owner, type, now + leaseTime, now);
-    if (record.lastToExpire(now)[1] < end) this.messages.wake(key, type, now);
+    if (record.awaited(now)[1] < end) this.messages.wake(key, type, now);
     return true;
   }
 
@@ -234,10 +236,9 @@ export class MemoryBackend implements LockBackend {
     const holders = record.state(now).owners.map(({ owner }) => owner);
     const owners = expected === undefined ? holders : holders.filter((owner) => expected.owners.includes(owner));
     for (const owner of owners) record.evict(owner);
-    if (owners.length > 0 && record.isEmpty(now)) {
-      locks.delete(key);
-      this.messages.wakeAll(key, now);
-    }
+    const isFree = record.isEmpty(now);
+    if (isFree) locks.delete(key);
+    if (owners.length > 0 && (isFree || record instanceof PermitsRecord)) this.messages.wakeAll(key, now);
     this.messages.notifyRemoved(key, owners);
     return owners;
   }

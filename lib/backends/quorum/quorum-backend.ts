@@ -257,13 +257,20 @@ export class QuorumBackend implements LockBackend {
     }
   }
 
-  /** @throws BackendError after {@link close}, and for fair locks */
+  /** @throws BackendError after {@link close}, and for fair locks and permits */
   private assertUsable(type?: HeldType): void {
     if (this.closing !== undefined)
       throw new BackendError(`${this.description}: the lock backend was closed`, 'unavailable', 'refused');
     if (type === 'fair') {
       throw new BackendError(
         'a quorum has no fair locks: the queues of its nodes have no common order. Use another type, or a single Redis',
+        'denied',
+        'refused',
+      );
+    }
+    if (type === 'permits') {
+      throw new BackendError(
+        'a quorum has no permits: its nodes may disagree about who holds them. Use a single Redis, or a lock without permits',
         'denied',
         'refused',
       );

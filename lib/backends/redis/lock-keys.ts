@@ -69,9 +69,9 @@ export function notedKey(note: string): { readonly key: string; readonly isResul
   return { key: plain ?? name, isResult: prefix === FLIGHT_RESULT };
 }
 
-/** Whether it is a key of this library that is not a lock. With an empty prefix, such keys appear among the locks. */
+/** Whether it is a key of this library, or the queue of a fair lock, that is not a lock. With an empty prefix, such keys appear among the locks. */
 export function isBesideLocks(key: string): boolean {
-  return key.startsWith('nestjs_redis_lock_');
+  return key.startsWith('nestjs_redis_lock_') || key.startsWith('redisson_lock_timeout:');
 }
 
 /** The name is always in braces, even if it contains braces. */

@@ -9,5 +9,6 @@ export function ofEachType<T>(make: (type: HeldType) => T): Record<HeldType, T> 
     read: make('read'),
     write: make('write'),
     flight: make('flight'),
+    permits: make('permits'),
   };
 }

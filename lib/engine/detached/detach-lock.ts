@@ -1,9 +1,9 @@
 import {
   type Acquired,
   BackendError,
+  type DetachableType,
   type HeldType,
-  isTransferable,
-  type TransferableType,
+  isDetachable,
   withReason,
 } from '../../backends/lock-backend.js';
 import { ticketOwner } from '../../backends/owner-ids.js';
@@ -19,9 +19,10 @@ import { Transfer } from './transfer-until-answered.js';
 
 const OPTION_NAMES: readonly string[] = ['for'] satisfies (keyof DetachOptions)[];
 
-const NOT_TRANSFERABLE: Readonly<Record<Exclude<HeldType, TransferableType>, string>> = {
+const NOT_DETACHABLE: Readonly<Record<Exclude<HeldType, DetachableType>, string>> = {
   fair: "a lock of type 'fair' cannot be detached, because it goes to the head of its queue only",
   read: "a lock of type 'read' cannot be detached, because readers share it",
+  permits: 'a lock with permits cannot be detached, because several hold it',
   flight: 'a single flight cannot be detached, because its callers wait for its result',
 };
 
@@ -54,7 +55,7 @@ export function detachable({ backend }: DetachServices, name: string, locks: rea
   const [held, ...others] = locks;
   if (others.length > 0) refuse('a lease of several locks cannot be detached. Acquire them one by one');
   assertDetachable(backend, `detach() of '${name}'`);
-  if (!isTransferable(held.type)) refuse(NOT_TRANSFERABLE[held.type as keyof typeof NOT_TRANSFERABLE]);
+  if (!isDetachable(held.type)) refuse(NOT_DETACHABLE[held.type as keyof typeof NOT_DETACHABLE]);
   if (held.shares.length > 1)
     refuse(
       `${held.shares.length} leases share the lock by re-entry. Detach the outermost one, after the others were released`,
@@ -78,7 +79,7 @@ export async function detachLock(
 ): Promise<DetachedLock> {
   const { backend, backgroundReleases, clientId, clock, runtime } = services;
   const { key, name, owner: from } = held;
-  const type = held.type as TransferableType; // checked by detachable()
+  const type = held.type as DetachableType; // checked by detachable()
   const secret = newSecret(runtime);
   const owner = ticketOwner(clientId, secret);
   const settled = held.keeper.depart?.(held); // transferable locks have such a keeper

@@ -1,5 +1,5 @@
 import { createHash } from 'node:crypto';
-import { isTransferable, type LockType, type TransferableType } from '../../backends/lock-backend.js';
+import { type DetachableType, isDetachable, type LockType } from '../../backends/lock-backend.js';
 import type { Runtime } from '../../backends/runtime.js';
 import { LockConfigurationError, LockError } from '../errors.js';
 import { LOCK_TYPES } from '../terms/lock-options.js';
@@ -7,7 +7,7 @@ import { LOCK_TYPES } from '../terms/lock-options.js';
 /** Identifies a detached lock, and proves that its bearer may adopt it. */
 export interface LeaseTicket {
   readonly key: string;
-  readonly type: TransferableType;
+  readonly type: DetachableType;
   /** The client that detached the lock. */
   readonly clientId: string;
   /** 128 random bits as hexadecimal digits. The lock's owner in the backend contains only their hash. */
@@ -63,7 +63,7 @@ function parse(text: string): LeaseTicket | undefined {
     if (!Array.isArray(parts) || parts.length !== 4 || !parts.every((part) => typeof part === 'string'))
       return undefined;
     const [key, type, clientId, secret] = parts as [string, LockType, string, string];
-    if (!LOCK_TYPES.includes(type) || !isTransferable(type) || !CLIENT_ID.test(clientId) || !SECRET.test(secret))
+    if (!LOCK_TYPES.includes(type) || !isDetachable(type) || !CLIENT_ID.test(clientId) || !SECRET.test(secret))
       return undefined;
     return { key, type, clientId, secret };
   } catch {

@@ -1,5 +1,5 @@
 import { BackOff } from '../../backends/back-off.js';
-import type { TransferableType } from '../../backends/lock-backend.js';
+import type { DetachableType } from '../../backends/lock-backend.js';
 import type { Runtime } from '../../backends/runtime.js';
 import { Attempt, type AttemptReply, type AttemptServices, type Failed, type Outcome } from '../ask/attempt.js';
 import { Doubt } from '../ask/doubt.js';
@@ -14,7 +14,7 @@ export class Transfer<Reply extends AttemptReply> {
   constructor(
     private readonly services: AttemptServices & { readonly runtime: Runtime },
     private readonly key: string,
-    private readonly type: TransferableType,
+    private readonly type: DetachableType,
     private readonly owner: string,
     private readonly leaseTime: number,
   ) {}

@@ -25,7 +25,8 @@ export class QueueTable {
   private readonly fair = new QueueMap();
   private readonly fenced = new QueueMap();
   private readonly flights = new QueueMap();
-  private readonly maps = [this.reentrant, this.readWrite, this.fair, this.fenced, this.flights];
+  private readonly permits = new QueueMap();
+  private readonly maps = [this.reentrant, this.readWrite, this.fair, this.fenced, this.flights, this.permits];
 
   get size(): number {
     return this.maps.reduce((sum, { queues }) => sum + queues.size, 0);
@@ -65,6 +66,7 @@ export class QueueTable {
     if (type === 'reentrant') return this.reentrant;
     if (type === 'fair') return this.fair;
     if (type === 'fenced') return this.fenced;
+    if (type === 'permits') return this.permits;
     return type === 'flight' ? this.flights : this.readWrite;
   }
 }

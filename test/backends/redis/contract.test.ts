@@ -5,7 +5,7 @@ const watched = new WatchedServer();
 
 describeLockBackend('RedisBackend, one server', watched.open);
 watched.describeKeys({
-  folders: ['fair', 'flight', 'line', 'lock', 'read-write', 'waits'],
+  folders: ['fair', 'flight', 'line', 'lock', 'permits', 'read-write', 'waits'],
   withUnnamedKeys: [
     'acquire-all',
     'acquire-read',
@@ -18,13 +18,16 @@ watched.describeKeys({
     'refresh-places-1',
     'release-fair',
     'release-flight-5',
+    'release-permits',
     'release-read',
     'release-reentrant',
     'remove-fair-waiter-4',
     'remove-place-1',
     'renew-fair',
+    'renew-permits',
     'renew-read',
     'renew-reentrant',
+    'transfer-permits-2',
     'transfer-reentrant-2',
   ],
 });

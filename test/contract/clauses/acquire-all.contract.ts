@@ -1,16 +1,16 @@
-import type { LockType } from '../../../lib/backends/lock-backend.js';
+import type { HeldType } from '../../../lib/backends/lock-backend.js';
 import { type ContractWorld, SHORT } from '../support/contract-world.js';
 import type { Owner } from '../support/owner.js';
 
 /** Several locks in one step, of the types that have no queue. */
 export function describeAcquireAll(world: ContractWorld): void {
-  const types = world.types.filter((type) => type !== 'fair');
+  const types = world.types.filter((type) => type !== 'fair' && type !== 'permits');
   const acquireAll = (owners: readonly Owner[], leaseTime = 60_000) =>
     owners[0].client.backend.acquireAll(owners.map((owner) => owner.request({ leaseTime })));
 
   /** Keys that any backend can take together: of one hash slot. */
   const keys = (count: number) => Array.from({ length: count }, () => world.key('{stock}'));
-  const owners = (type: LockType, keys: readonly string[], client = world.clients[0]) =>
+  const owners = (type: HeldType, keys: readonly string[], client = world.clients[0]) =>
     keys.map((key) => world.owner(type, key, client));
 
   describe.each(types)('several %s locks together', (type) => {

@@ -1,4 +1,4 @@
-import { type AdoptReply, isTransferable, type LockType } from '../../../lib/backends/lock-backend.js';
+import { type AdoptReply, type HeldType, isDetachable } from '../../../lib/backends/lock-backend.js';
 import { ticketOwner } from '../../../lib/backends/owner-ids.js';
 import { type ContractWorld, LAPSING } from '../support/contract-world.js';
 import { LONG, Owner } from '../support/owner.js';
@@ -6,8 +6,8 @@ import { LONG, Owner } from '../support/owner.js';
 const SECRET = '0123456789abcdef0123456789abcdef';
 
 /** How a lock passes from one process to another by a ticket. */
-export function describeAdoption(world: ContractWorld, type: LockType): void {
-  if (!isTransferable(type)) return;
+export function describeAdoption(world: ContractWorld, type: HeldType): void {
+  if (!isDetachable(type)) return;
   if (world.capabilities.adopts === false) {
     it('cannot be adopted, and the backend says why', () => {
       const { adopt, adoptRefusal } = world.clients[0].backend;

@@ -1,10 +1,10 @@
-import type { LockType } from '../../../lib/backends/lock-backend.js';
+import type { HeldType } from '../../../lib/backends/lock-backend.js';
 import type { ContractWorld } from '../support/contract-world.js';
 import { LONG } from '../support/owner.js';
 
 /** Calls that start together may be sent together; each gets its own answer. */
 export function describeConcurrency(world: ContractWorld): void {
-  const types: readonly LockType[] = world.types;
+  const types: readonly HeldType[] = world.types;
   /** More requests than any batch holds, of every type, in mixed order. */
   const manyOwners = () =>
     Array.from({ length: Math.min(300, world.capabilities.most ?? 300) }, (_, n) =>

@@ -1,10 +1,10 @@
-import type { LockType } from '../../../lib/backends/lock-backend.js';
+import type { HeldType } from '../../../lib/backends/lock-backend.js';
 import { until } from '../../support/until.js';
 import { type ContractWorld, SHORT } from '../support/contract-world.js';
 import type { Owner } from '../support/owner.js';
 
 /** A lock has at most one owner, for every type but the read lock. */
-export function describeExclusion(world: ContractWorld, type: LockType): void {
+export function describeExclusion(world: ContractWorld, type: HeldType): void {
   it('reports the holder and the remaining time to others', async () => {
     const [ann, stranger] = world.owners(type, 2);
     const colleague = world.owner(type, ann.key, ann.client);

@@ -1,10 +1,10 @@
-import type { LockType, Removal } from '../../../lib/backends/lock-backend.js';
+import type { HeldType, Removal } from '../../../lib/backends/lock-backend.js';
 import { until } from '../../support/until.js';
 import { type ContractWorld, SHORT } from '../support/contract-world.js';
 import { LONG, type Owner } from '../support/owner.js';
 
 /** A forced release that names owners takes the lock from nobody else. */
-export function describeForcedRelease(world: ContractWorld, type: LockType): void {
+export function describeForcedRelease(world: ContractWorld, type: HeldType): void {
   it('is released by force from an owner that was named', async () => {
     const [ann, bob] = world.owners(type, 2);
     await ann.take();

@@ -14,6 +14,7 @@ export function describeInspection(world: ContractWorld): void {
     ['fenced', 'exclusive'],
     ['read', 'read'],
     ['write', 'write'],
+    ['permits', 'permits'],
   ] as const)('shows a %s lock as %s, with its owner', async (type, mode) => {
     if (!world.has(type)) return;
     const [ann, bob] = world.owners(type, 2);
@@ -51,7 +52,7 @@ export function describeInspection(world: ContractWorld): void {
     await other.take();
   });
 
-  const unlike = strangers.filter(([held, asked]) => isReadWrite(held) !== isReadWrite(asked));
+  const unlike = strangers.filter(([held, asked]) => layoutOf(held) !== layoutOf(asked));
   it.each(unlike)('does not take the owner of a %s lock for that of the %s lock of its name', async (held, asked) => {
     const [ann] = world.owners(held, 1);
     await ann.take();
@@ -66,6 +67,7 @@ async function releaseAndRenew(owner: Owner): Promise<boolean[]> {
   return [(await owner.release()).released, await owner.renew()];
 }
 
-function isReadWrite(type: string): boolean {
-  return type === 'read' || type === 'write';
+function layoutOf(type: string): string {
+  if (type === 'read' || type === 'write') return 'read-write';
+  return type === 'permits' ? type : 'exclusive';
 }

@@ -1,4 +1,4 @@
-import { isTransferable, type LockType, type TransferableType } from '../../../lib/backends/lock-backend.js';
+import { type HeldType, isTransferable, type TransferableType } from '../../../lib/backends/lock-backend.js';
 import { type ContractWorld, LAPSING, SHORT } from '../support/contract-world.js';
 import { LONG, type Owner } from '../support/owner.js';
 
@@ -18,7 +18,7 @@ const UNUSUAL_NAMES = [
 ];
 
 /** What only the owner of a lock may do with it. */
-export function describeOwnership(world: ContractWorld, type: LockType): void {
+export function describeOwnership(world: ContractWorld, type: HeldType): void {
   it('is acquired by the first to ask, for the leaseTime of the request', async () => {
     const [ann] = world.owners(type, 1);
     await ann.take({ leaseTime: 5_000 });

@@ -1,4 +1,4 @@
-import { type Acquired, isTransferable, type LockType } from '../../../lib/backends/lock-backend.js';
+import { type Acquired, type HeldType, isTransferable } from '../../../lib/backends/lock-backend.js';
 import { type ContractWorld, LAPSING } from '../support/contract-world.js';
 import type { Owner } from '../support/owner.js';
 
@@ -8,7 +8,7 @@ const MAX_LEAD = 100_000;
 /** How much two clocks of one machine may differ, in µs. */
 const TOLERANCE = 50_000;
 
-export function describeTokens(world: ContractWorld, type: LockType): void {
+export function describeTokens(world: ContractWorld, type: HeldType): void {
   it('gives growing tokens to one owner after the other', async () => {
     const owners = world.owners(type, 9);
     const tokens: number[] = [];
@@ -85,7 +85,7 @@ export function describeTokens(world: ContractWorld, type: LockType): void {
   });
 }
 
-function describeRaisedTokens(world: ContractWorld, type: LockType): void {
+function describeRaisedTokens(world: ContractWorld, type: HeldType): void {
   it('gives tokens above one that was raised', async () => {
     const [ann, bob, eve] = world.heirs(type, 3);
     const { token } = await ann.take();
@@ -108,7 +108,7 @@ function describeRaisedTokens(world: ContractWorld, type: LockType): void {
 }
 
 /** The acquisition after the one of `owner`: a transfer, for types that have transfers. */
-async function next(type: LockType, owner: Owner, successor: Owner, reserve = 0): Promise<Acquired> {
+async function next(type: HeldType, owner: Owner, successor: Owner, reserve = 0): Promise<Acquired> {
   if (isTransferable(type)) return (await owner.transferTo(successor, 60_000, reserve))!;
   await owner.release();
   return successor.take({ reserve });

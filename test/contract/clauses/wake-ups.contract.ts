@@ -1,4 +1,4 @@
-import { isTransferable, type LockType, type Removal } from '../../../lib/backends/lock-backend.js';
+import { type HeldType, isTransferable, type Removal } from '../../../lib/backends/lock-backend.js';
 import { until } from '../../support/until.js';
 import type { ContractWorld } from '../support/contract-world.js';
 import type { Owner } from '../support/owner.js';
@@ -7,7 +7,7 @@ import type { Owner } from '../support/owner.js';
  * Which subscribers are notified of a release. A waiter of a fair lock has to be registered, because only registered
  * waiters are notified.
  */
-export function describeWakeUps(world: ContractWorld, type: LockType): void {
+export function describeWakeUps(world: ContractWorld, type: HeldType): void {
   const queue = async (waiter: Owner) => {
     if (type === 'fair') await waiter.meet({ waiterTimeout: 60_000 });
   };

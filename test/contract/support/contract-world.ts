@@ -1,4 +1,4 @@
-import type { HeldType, LockType } from '../../../lib/backends/lock-backend.js';
+import type { HeldType } from '../../../lib/backends/lock-backend.js';
 import { until } from '../../support/until.js';
 import { ALL_TYPES, type Capabilities, type Client, type Fixture } from './fixture.js';
 import { Listener } from './listener.js';
@@ -27,7 +27,7 @@ export class ContractWorld {
     readonly capabilities: Capabilities,
   ) {}
 
-  get types(): readonly LockType[] {
+  get types(): readonly HeldType[] {
     return this.capabilities.types ?? ALL_TYPES;
   }
 
@@ -37,7 +37,7 @@ export class ContractWorld {
     return Math.ceil(lease / leaseUnit) * leaseUnit;
   }
 
-  has(...types: LockType[]): boolean {
+  has(...types: HeldType[]): boolean {
     return types.every((type) => this.types.includes(type));
   }
 
@@ -76,7 +76,7 @@ export class ContractWorld {
   }
 
   /** Owners of one lock that can release what was transferred to them. */
-  heirs(type: LockType, count: number): Owner[] {
+  heirs(type: HeldType, count: number): Owner[] {
     const key = this.key();
     if (this.capabilities.sharesOwners !== false) return this.owners(type, count, key);
     return Array.from({ length: count }, () => this.owner(type, key));

@@ -1,4 +1,4 @@
-import type { LockBackend, LockType } from '../../../lib/backends/lock-backend.js';
+import type { HeldType, LockBackend } from '../../../lib/backends/lock-backend.js';
 import type { VirtualRuntime } from '../../support/runtime/virtual-runtime.js';
 
 /** A backend of its own, as another process would have it. */
@@ -20,7 +20,7 @@ export interface Fixture {
 /** The few points in which topologies differ. Everything else is the contract. */
 export interface Capabilities {
   /** Default: all. */
-  readonly types?: readonly LockType[];
+  readonly types?: readonly HeldType[];
   /** Whether `listeners` counts the clients of every node. Default true. */
   readonly countsListeners?: boolean;
   /** Whether readers that hold a lock together have different tokens. Default true. */
@@ -57,4 +57,4 @@ export interface Capabilities {
   readonly leaseUnit?: number;
 }
 
-export const ALL_TYPES: readonly LockType[] = ['reentrant', 'fair', 'read', 'write', 'fenced'];
+export const ALL_TYPES: readonly HeldType[] = ['reentrant', 'fair', 'read', 'write', 'fenced', 'permits'];

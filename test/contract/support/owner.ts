@@ -31,13 +31,26 @@ export class Owner implements OwnerRef {
     return { key: this.key, type: this.type, owner: this.owner };
   }
 
+  /** A lock that one may hold is like any other. */
+  private get permits(): { readonly permits?: number } {
+    return this.type === 'permits' ? { permits: 1 } : {};
+  }
+
   /** Its backend as a node of a quorum, which each backend is that has the clauses about such nodes. */
   private get member(): QuorumMember {
     return this.client.backend as QuorumMember;
   }
 
   request(options: AcquireOptions = {}): MemberAcquireRequest {
-    return { ...this.holding, leaseTime: LONG, reserve: 0, waiterTimeout: 0, pastWaitingWriters: true, ...options };
+    return {
+      ...this.holding,
+      leaseTime: LONG,
+      reserve: 0,
+      waiterTimeout: 0,
+      pastWaitingWriters: true,
+      ...this.permits,
+      ...options,
+    };
   }
 
   acquire(options?: AcquireOptions): Promise<AcquireReply> {

@@ -8,8 +8,10 @@ export interface LockKey<Request> {
   readonly type: 'hash' | 'list' | 'zset' | 'string';
 }
 
-/** The lock itself, of any type. */
+/** The lock itself, of any type but `permits`. */
 export const LOCK: LockKey<{ readonly key: string }> = { of: ({ key }) => key, type: 'hash' };
+/** A lock that n may hold. */
+export const PERMITS: LockKey<{ readonly key: string }> = { of: ({ key }) => key, type: 'zset' };
 
 /** The keys of all requests, in the order in which the scripts count them. */
 export function keysOf<Request>(keys: readonly LockKey<Request>[], requests: readonly Request[]): string[] {
@@ -35,7 +37,7 @@ export function refuseFailure<Request>(
   const [message, ...types] = answer[0].map(String);
   const code = errorCode(message);
   if (code === 'READONLY') connection.scripts.leaveReplica(call);
-  if (code === 'NOTALOCK') throw notALock(keys[0].of(request), connection.description);
+  if (code === 'NOTALOCK') throw notALock(keys[0].of(request), connection.description, message);
   const wrong = keys.findIndex(({ type }, index) => types[index] !== type && types[index] !== 'none');
   if (code === 'WRONGTYPE' && wrong >= 0) {
     throw wrongType(keys[wrong].of(request), types[wrong], connection.description);

@@ -88,11 +88,15 @@ export async function inspect(key: string, { single, connection }: ScriptContext
     owners.push({ owner: String(held[n]), remaining: remainingTime(Number(held[n + 1])) });
   }
   return {
-    mode: owners.length === 0 ? 'free' : mode === 'read' || mode === 'write' ? mode : 'exclusive',
+    mode: owners.length === 0 ? 'free' : isMode(mode) ? mode : 'exclusive',
     owners,
     queue,
     token: token === undefined || token === null ? undefined : Number(token),
   };
+}
+
+function isMode(mode: string): mode is 'read' | 'write' | 'permits' {
+  return mode === 'read' || mode === 'write' || mode === 'permits';
 }
 
 /**

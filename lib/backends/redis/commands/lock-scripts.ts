@@ -1,6 +1,6 @@
 import type { HeldType, OwnerRef, TransferableType, TransferRequest } from '../../lock-backend.js';
 import type { MemberAcquireRequest } from '../../quorum/quorum-member.js';
-import { LOCK, type LockKey } from '../calls/item-answer.js';
+import { LOCK, type LockKey, PERMITS } from '../calls/item-answer.js';
 import {
   announcedWriters,
   fairHeartbeats,
@@ -23,7 +23,7 @@ export interface LockScript {
 
 export interface AcquireScript extends LockScript {
   /** The argument that the script takes besides the lease time, the highest token and the reserve. */
-  readonly option?: keyof Pick<MemberAcquireRequest, 'waiterTimeout' | 'pastWaitingWriters'>;
+  readonly option?: keyof Pick<MemberAcquireRequest, 'waiterTimeout' | 'pastWaitingWriters' | 'permits'>;
 }
 
 export interface RefreshScript extends LockScript {
@@ -105,6 +105,12 @@ export const LOCK_SCRIPTS: Record<HeldType, LockTypeScripts> & Record<Transferab
     acquire: { name: 'acquire-reentrant', keys: [LOCK] },
     release: { name: 'release-reentrant', keys: [LOCK] },
     renew: { name: 'renew-flight', keys: [LOCK, FORGOTTEN] },
+  },
+  permits: {
+    acquire: { name: 'acquire-permits', keys: [PERMITS], option: 'permits' },
+    release: { name: 'release-permits', keys: [PERMITS] },
+    renew: { name: 'renew-permits', keys: [PERMITS] },
+    transfer: { name: 'transfer-permits-2', keys: [PERMITS] },
   },
   write: {
     acquire: { name: 'acquire-write', keys: [LOCK, READ_LEASE, WAITING_WRITERS], option: 'waiterTimeout' },

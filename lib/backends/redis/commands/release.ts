@@ -14,6 +14,9 @@ import { LOCK_SCRIPTS, type LockScript } from './lock-scripts.js';
 const NOT_HELD = -1;
 const NOT_PUBLISHED = -2;
 
+/** The scripts that want to know whether they can count all who listen outside the line. */
+const SERVES_LINES: readonly string[] = ['release-reentrant', 'release-permits'];
+
 const UNSENT: ReleaseReply = { released: false, listeners: 0, published: false, resent: false };
 
 /** Releases of one lock type, sent together. */
@@ -49,7 +52,7 @@ export class ReleaseBatch implements BatchedScript<MemberReleaseRequest, Release
 
   args(requests: readonly MemberReleaseRequest[]): string[] {
     const args = [requests[0].quietly ? '' : this.publish()];
-    if (this.script === scripts['release-reentrant']) args.push(this.countsAll(args[0]) ? '' : '1');
+    if (SERVES_LINES.includes(this.form.name)) args.push(this.countsAll(args[0]) ? '' : '1');
     for (const { owner } of requests) args.push(owner);
     return args;
   }

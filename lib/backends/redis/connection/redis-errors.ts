@@ -96,7 +96,7 @@ export function callError(error: unknown, delivery: Delivery, server: string, ke
     });
   const code = errorCode(message);
   if (code === 'WRONGTYPE' && keys !== undefined) return wrongType(keys.join(' or '), 'value of another type', server);
-  if (code === 'NOTALOCK' && keys !== undefined) return notALock(keys[0], server);
+  if (code === 'NOTALOCK' && keys !== undefined) return notALock(keys[0], server, message);
   // An error reply means that the script did not start, unless it was sent twice. NOPERM can also occur in the
   // middle of a script.
   const answered = error instanceof ExpiredError || (delivery.isAnswer(error) && code !== 'NOPERM');
@@ -144,9 +144,10 @@ export function wrongType(key: string, found: string, server: string): BackendEr
   );
 }
 
-/** The error for a key that contains a hash with fields that are not owners. */
-export function notALock(key: string, server: string): BackendError {
-  const reason = `${key} is not a lock but a hash with other fields. Choose another lock name or keyPrefix`;
+/** The error for a key that contains a hash or a sorted set of something else than owners. */
+export function notALock(key: string, server: string, message: string): BackendError {
+  const found = message.includes('sorted set') ? 'a sorted set with other members' : 'a hash with other fields';
+  const reason = `${key} is not a lock but ${found}. Choose another lock name or keyPrefix`;
   return new ServerError(server, reason, 'key', 'refused');
 }
 

@@ -16,14 +16,17 @@ const MOST_SCANS = 100;
 const FEWEST_FOR_NOTES = 1_000;
 
 /**
- * Where a scan continues: `<cursor>`, or `<host>:<port>/<cursor>` on a cluster. An `n` before the cursor means that the
- * scan has finished the locks, and reads notes and results.
+ * What a scan looks for, in this order: locks, locks that n may hold, and notes about semaphores and latches with results
+ * of single flights. Each is named by what stands before its cursor.
  */
-const CURSOR = /^(?:(.+)\/)?(n?)(\d{1,20})$/;
+const PASSES = ['', 'p', 'n'] as const;
+type Pass = (typeof PASSES)[number];
+
+/** Where a scan continues: `<pass><cursor>`, or `<host>:<port>/<pass><cursor>` on a cluster. */
+const CURSOR = /^(?:(.+)\/)?([pn]?)(\d{1,20})$/;
 
 /**
- * Reads the next page of keys. It scans one master after the other, and each of them twice: first for locks, and then
- * for results of single flights and for notes about semaphores and latches. It does not search for semaphores and
+ * Reads the next page of keys. It scans one master after the other, and each of them once for each of the {@link PASSES}. It does not search for semaphores and
  * latches themselves, because there may be millions of other strings under the prefix.
  */
 export async function scanLocks(
@@ -51,11 +54,13 @@ export async function scanLocks(
   const size = () => keys.size + synchronizers.size + results.size;
   for (let scans = 0; at.node < masters.length && scans < MOST_SCANS && size() < count; scans++) {
     const master: Link = masters[at.node];
-    const [wanted, most] = at.notes ? [ALL_NOTES, Math.max(count, FEWEST_FOR_NOTES)] : [pattern, count];
-    const args = [at.position, 'MATCH', wanted, 'COUNT', String(most), 'TYPE', 'hash'];
+    const { pass } = at;
+    const [wanted, most] = pass === 'n' ? [ALL_NOTES, Math.max(count, FEWEST_FOR_NOTES)] : [pattern, count];
+    const type = pass === 'p' ? 'zset' : 'hash';
+    const args = [at.position, 'MATCH', wanted, 'COUNT', String(most), 'TYPE', type];
     const [next, found] = arrayOf(await commands.send(master, 'scan', args), description);
     for (const name of arrayOf(found, description).map(String)) {
-      if (!at.notes) {
+      if (pass !== 'n') {
         if (!isBesideLocks(name)) keys.add(name);
         continue;
       }
@@ -72,29 +77,29 @@ export async function scanLocks(
   };
 }
 
-function following({ node, notes }: Place, position: string): Place {
-  if (position !== '0') return { node, notes, position };
-  return notes ? { node: node + 1, notes: false, position } : { node, notes: true, position };
+function following({ node, pass }: Place, position: string): Place {
+  if (position !== '0') return { node, pass, position };
+  const next = PASSES[PASSES.indexOf(pass) + 1];
+  return next === undefined ? { node: node + 1, pass: '', position } : { node, pass: next, position };
 }
 
 interface Place {
   readonly node: number;
-  /** Whether the scan has finished the locks of this master, and reads its notes and results. */
-  readonly notes: boolean;
+  readonly pass: Pass;
   readonly position: string;
 }
 
 function findPlace(cursor: string | undefined, masters: readonly Link[], isCluster: boolean): Place | undefined {
-  if (cursor === undefined) return { node: 0, notes: false, position: '0' };
-  const [, address, notes, position] = CURSOR.exec(cursor) ?? [];
+  if (cursor === undefined) return { node: 0, pass: '', position: '0' };
+  const [, address, pass, position] = CURSOR.exec(cursor) ?? [];
   if (position === undefined || (address !== undefined) !== isCluster) return undefined;
   const node = isCluster ? masters.findIndex((master) => master.address === address) : 0;
-  return node < 0 ? undefined : { node, notes: notes === 'n', position };
+  return node < 0 ? undefined : { node, pass: pass as Pass, position };
 }
 
-function nameOf({ node, notes, position }: Place, masters: readonly Link[], isCluster: boolean): string | undefined {
+function nameOf({ node, pass, position }: Place, masters: readonly Link[], isCluster: boolean): string | undefined {
   if (node >= masters.length) return undefined;
-  const place = (notes ? 'n' : '') + position;
+  const place = pass + position;
   return isCluster ? `${masters[node].address}/${place}` : place;
 }
 

@@ -26,8 +26,10 @@
 -- @include answer-of
 -- @include tokens
 -- @include is-owner
+-- @include permits/first-to-end
 -- @include lock-fields
 -- @include holder
+-- @include has-field
 -- @include plain/holds-plain
 -- @include plain/why-owner-waits
 -- @include plain/take-plain

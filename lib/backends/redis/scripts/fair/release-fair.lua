@@ -18,6 +18,7 @@
 -- @include prefixed
 -- @include publish-to
 -- @include answer-of
+-- @include has-field
 -- @include plain/holds-plain
 -- @include fair/fair-queue
 -- @include fair/waits-until

@@ -19,6 +19,7 @@
 -- @include becomes-longer
 -- @include becomes-shorter
 -- @include answer-of
+-- @include has-field
 -- @include plain/holds-plain
 -- @include fair/fair-queue
 -- @include fair/waits-until

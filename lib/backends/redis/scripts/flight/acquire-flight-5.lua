@@ -30,6 +30,7 @@
 -- @include expire
 -- @include tokens
 -- @include is-owner
+-- @include permits/first-to-end
 -- @include lock-fields
 -- @include holder
 -- @include plain/why-owner-waits

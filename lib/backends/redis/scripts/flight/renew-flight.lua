@@ -13,6 +13,7 @@
 ]]
 -- @include server-time
 -- @include answer-of
+-- @include has-field
 -- @include plain/holds-plain
 -- @include flight/forgotten-longer
 local lease = ARGV[2]

@@ -9,5 +9,6 @@ local function holderAmong(fields)
 end
 
 local function holderOf(lock)
-  return holderAmong(lockFields(lock))
+  local fields, permit = lockFields(lock)
+  return permit and permit[2] or holderAmong(fields)
 end

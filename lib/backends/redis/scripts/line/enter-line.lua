@@ -27,6 +27,7 @@
 -- @include tokens
 -- @include reserve-fenced-tokens
 -- @include is-owner
+-- @include permits/first-to-end
 -- @include lock-fields
 -- @include holder
 -- @include plain/why-owner-waits

@@ -11,6 +11,7 @@
 -- @include server-time
 -- @include prefixed
 -- @include publish-to
+-- @include has-field
 -- @include plain/holds-plain
 -- @include line/line-of
 -- @include line/first-in-line

@@ -92,6 +92,7 @@ end
 
 -- @include answer-of
 -- @include is-owner
+-- @include permits/first-to-end
 -- @include lock-fields
 -- @include holder
 -- @include plain/why-owner-waits

@@ -32,6 +32,7 @@
 -- @include expire
 -- @include tokens
 -- @include is-owner
+-- @include permits/first-to-end
 -- @include lock-fields
 -- @include holder
 local lock, to, suffix, publish = KEYS[1], ARGV[6], ARGV[7], ARGV[8]
@@ -41,7 +42,10 @@ local channel = prefixed(writes and 'redisson_rwlock' or 'redisson_lock__channel
 local former = redis.call('PTTL', lock)
 
 local function holds(owner)
-  local mode = redis.call('HGET', lock, 'mode')
+  local mode = redis.pcall('HGET', lock, 'mode')
+  if type(mode) == 'table' then -- a lock that n may hold has other owners; holderOf refuses anything else
+    return false
+  end
   return redis.call('HEXISTS', lock, owner .. suffix) == 1 and mode == (writes and 'write')
 end
 

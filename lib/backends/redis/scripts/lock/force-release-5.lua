@@ -29,7 +29,11 @@
 -- @include line/serve-line
 -- @include fair/wake-head
 -- @include is-owner
+-- @include permits/first-to-end
+-- @include permits/permit-holders
 -- @include lock-fields
+-- @include expire
+-- @include permits/fit-to-permits
 -- @include read-write/read-lease
 -- @include read-write/holds-in
 -- @include read-write/longest-hold
@@ -43,18 +47,41 @@ for i = 4, #ARGV do
   named[ARGV[i]] = true
 end
 
-lockFields(lock)
+local _, permit = lockFields(lock)
 local last = token ~= '' and redis.call('GET', KEYS[5])
 if last and last ~= token then
   return {}
 end
-local mode = redis.call('HGET', lock, 'mode')
+local owners, known, clients = {}, {}, {}
+local function noteRemoved(owner)
+  if known[owner] then
+    return
+  end
+  known[owner] = true
+  owners[#owners + 1] = owner
+  local client = string.match(owner, '^(.*):') or owner
+  clients[client] = clients[client] or {}
+  table.insert(clients[client], owner)
+end
+
+local now = serverTime()
+if permit then
+  local holders = permitHolders(lock, now)
+  for h = 1, #holders, 2 do
+    local owner = holders[h]
+    if named[owner] or not namesOwners then
+      redis.call('ZREM', lock, owner)
+      noteRemoved(owner)
+    end
+  end
+  fitToPermits(lock, now)
+end
+
+local mode = not permit and redis.call('HGET', lock, 'mode')
 if mode == 'read' and not fitToReaders(lock) then
   return {}
 end
-
-local fields = redis.call('HGETALL', lock)
-local owners, known, clients = {}, {}, {}
+local fields = permit and {} or redis.call('HGETALL', lock)
 local leavesReaders = mode == 'read'
 for f = 1, #fields, 2 do
   local owner = string.gsub(fields[f], ':write$', '')
@@ -64,13 +91,7 @@ for f = 1, #fields, 2 do
     for hold = 1, holdsIn(fields[f + 1]) do
       redis.call('DEL', readLease(lock, fields[f], hold))
     end
-    if not known[owner] then
-      known[owner] = true
-      owners[#owners + 1] = owner
-      local client = string.match(owner, '^(.*):') or owner
-      clients[client] = clients[client] or {}
-      table.insert(clients[client], owner)
-    end
+    noteRemoved(owner)
   end
 end
 if #owners == 0 then
@@ -80,9 +101,9 @@ end
 if leavesReaders then
   endWriting(lock)
 end
-if redis.call('EXISTS', lock) == 0 then
+if permit or redis.call('EXISTS', lock) == 0 then
   publishTo(publish, prefixed('redisson_rwlock', lock), '1')
-  local _, head = wakeHead(fairQueue(2), lock, publish, serverTime())
+  local _, head = wakeHead(fairQueue(2), lock, publish, now)
   if head then
     local listeners = publishTo(publish, prefixed('redisson_lock__channel', lock), '0')
     pcall(serveLine, lock, publish, (listeners or 0) > 0)

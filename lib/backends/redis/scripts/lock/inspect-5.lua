@@ -15,6 +15,8 @@
 -- @include fair/fair-queue
 -- @include fair/waits-until
 -- @include is-owner
+-- @include permits/first-to-end
+-- @include permits/permit-holders
 -- @include lock-fields
 -- @include read-write/read-lease
 -- @include read-write/holds-in
@@ -26,8 +28,16 @@ local now = serverTime()
 local ttl = redis.call('PTTL', lock)
 local mode, owners = '', {}
 
-lockFields(lock)
-local fields = redis.call('HGETALL', lock)
+local held = {}
+local _, permit = lockFields(lock)
+if permit then
+  mode = 'permits'
+  local holders = permitHolders(lock, now)
+  for h = 1, #holders, 2 do
+    held[h], held[h + 1] = holders[h], holders[h + 1] - now
+  end
+end
+local fields = permit and {} or redis.call('HGETALL', lock)
 for f = 1, #fields, 2 do
   local owner, value = fields[f], fields[f + 1]
   if owner == 'mode' then
@@ -38,7 +48,6 @@ for f = 1, #fields, 2 do
   end
 end
 
-local held = {}
 for o = 1, #owners, 2 do
   local owner, holds = owners[o], owners[o + 1]
   local left = mode == 'read' and longestHold(lock, owner, holds) or ttl

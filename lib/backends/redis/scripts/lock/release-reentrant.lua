@@ -29,7 +29,7 @@ for i = 1, #KEYS do
     -- The lock is released even if the user may not publish.
     answers[i] = type(listeners) == 'number' and listeners or NOT_PUBLISHED
     lines[#lines + 1] = 'nestjs_redis_lock_turns:' .. tagged
-  elseif removed == 0 then
+  elseif removed == 0 or attempt('TYPE', lock).ok == 'zset' then -- n may hold it meanwhile
     local time = attempt('TIME')
     answers[i] = { NOT_HELD, time[1] * 1000 + math.floor(time[2] / 1000) }
   else

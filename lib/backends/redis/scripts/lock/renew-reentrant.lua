@@ -20,6 +20,7 @@
 -- @include line/serve-line
 -- @include line/wake-line-if-shorter
 -- @include answer-of
+-- @include has-field
 -- @include plain/holds-plain
 local publish, lease = ARGV[1], tonumber(ARGV[2])
 

@@ -29,6 +29,7 @@
 -- @include line/wake-line-if-shorter
 -- @include expire
 -- @include tokens
+-- @include has-field
 -- @include plain/holds-plain
 -- @include plain/take-plain
 local lock, from, to = KEYS[2], ARGV[5], ARGV[6]

@@ -25,13 +25,16 @@
 -- @include answer-of
 -- @include tokens
 -- @include is-owner
+-- @include permits/first-to-end
 -- @include lock-fields
 -- @include holder
 -- @include read-write/read-lease
+-- @include has-field
 -- @include read-write/is-writer
 -- @include read-write/holds-in
 -- @include read-write/longest-hold
 -- @include read-write/longest-reader
+-- @include read-write/permit-in-way
 -- @include read-write/why-writer-waits
 -- @include read-write/set-write-lease
 -- @include read-write/take-writer

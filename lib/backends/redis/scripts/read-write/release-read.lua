@@ -22,6 +22,7 @@
 -- @include answer-of
 -- @include is-owner
 -- @include read-write/read-lease
+-- @include has-field
 -- @include read-write/is-reader
 -- @include read-write/holds-in
 -- @include read-write/longest-hold

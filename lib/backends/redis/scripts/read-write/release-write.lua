@@ -20,6 +20,8 @@
 -- @include answer-of
 -- @include is-owner
 -- @include read-write/read-lease
+-- @include has-field
+-- @include read-write/is-writer
 -- @include read-write/holds-in
 -- @include read-write/longest-hold
 -- @include read-write/longest-reader
@@ -28,10 +30,11 @@
 local publish = ARGV[1]
 
 local function release(i)
-  local lock = KEYS[2 * i - 1]
-  if redis.call('HDEL', lock, ARGV[1 + i] .. ':write') == 0 then
+  local lock, owner = KEYS[2 * i - 1], ARGV[1 + i]
+  if not isWriter(lock, owner) then
     return { NOT_HELD, serverTime() }
   end
+  redis.call('HDEL', lock, owner .. ':write')
   endWriting(lock)
   return publishTo(publish, prefixed('redisson_rwlock', lock), '1') or NOT_PUBLISHED
 end

@@ -21,6 +21,7 @@
 -- @include expire
 -- @include answer-of
 -- @include read-write/read-lease
+-- @include has-field
 -- @include read-write/is-writer
 -- @include read-write/set-write-lease
 local publish, lease = ARGV[1], tonumber(ARGV[2])

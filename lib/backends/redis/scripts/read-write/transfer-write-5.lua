@@ -32,6 +32,7 @@
 -- @include tokens
 -- @include is-owner
 -- @include read-write/read-lease
+-- @include has-field
 -- @include read-write/is-writer
 -- @include read-write/holds-in
 -- @include read-write/longest-hold

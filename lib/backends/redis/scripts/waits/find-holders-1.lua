@@ -6,18 +6,29 @@
   Returns { owner, ... }. The list is empty when the lock is free.
 ]]
 -- @include ttl-replies
+-- @include server-time
 -- @include suffixed
 -- @include is-owner
+-- @include permits/first-to-end
+-- @include permits/permit-holders
 -- @include lock-fields
 -- @include read-write/read-lease
 -- @include read-write/holds-in
 -- @include read-write/longest-hold
 local lock = KEYS[1]
-local mode = redis.call('HGET', lock, 'mode')
-lockFields(lock)
-local fields = redis.call('HGETALL', lock)
-
 local owners = {}
+
+local _, permit = lockFields(lock)
+if permit then
+  local holders = permitHolders(lock, serverTime())
+  for h = 1, #holders, 2 do
+    owners[#owners + 1] = holders[h]
+  end
+  return owners
+end
+
+local mode = redis.call('HGET', lock, 'mode')
+local fields = redis.call('HGETALL', lock)
 for f = 1, #fields, 2 do
   local owner, holds = fields[f], holdsIn(fields[f + 1])
   if mode == 'read' then

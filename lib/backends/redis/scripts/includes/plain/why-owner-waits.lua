@@ -6,7 +6,10 @@ local function whyOwnerWaits(lock, owner, ttl)
   if ttl == NO_KEY then
     return nil
   end
-  local fields = lockFields(lock)
+  local fields, permit = lockFields(lock)
+  if permit then
+    return permit
+  end
   if #fields == 1 and fields[1] == owner then
     return nil
   end

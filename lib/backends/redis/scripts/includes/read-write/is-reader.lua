@@ -1,5 +1,5 @@
 local function isReader(lock, owner)
-  return redis.call('HEXISTS', lock, 'mode') == 1
+  return hasField(lock, 'mode')
     and redis.call('HEXISTS', lock, owner) == 1
     and redis.call('EXISTS', readLease(lock, owner, 1)) == 1
 end

@@ -1,3 +1,3 @@
 local function isWriter(lock, owner)
-  return redis.call('HEXISTS', lock, owner .. ':write') == 1
+  return hasField(lock, owner .. ':write')
 end

@@ -6,7 +6,10 @@ local FEW_FIELDS = 16
 -- a read/write lock, because its release goes to another channel. Without `pastWriters`, it cannot read while a writer
 -- waits.
 local function whyReaderWaits(lock, owner, writers, pastWriters)
-  local mode = redis.call('HGET', lock, 'mode')
+  local mode = redis.pcall('HGET', lock, 'mode')
+  if type(mode) == 'table' then
+    return permitInWay(lock)
+  end
   if mode == 'write' then
     if isWriter(lock, owner) then
       return nil

@@ -2,10 +2,16 @@
 -- as a read/write lock, because its release goes to another channel.
 local function whyWriterWaits(lock, owner)
   local ttl = redis.call('PTTL', lock)
-  if ttl == NO_KEY or isWriter(lock, owner) then
+  if ttl == NO_KEY then
     return nil
   end
-  local mode = redis.call('HGET', lock, 'mode')
+  local mode = redis.pcall('HGET', lock, 'mode')
+  if type(mode) == 'table' then
+    return permitInWay(lock)
+  end
+  if isWriter(lock, owner) then
+    return nil
+  end
   if mode ~= 'read' then
     return { ttl, holderOf(lock), not mode and 'reentrant' or nil }
   end

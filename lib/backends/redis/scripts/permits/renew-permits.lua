@@ -1,0 +1,48 @@
+--[[
+  Renews locks that n may hold, each for its owner. If a lease becomes shorter and ends first, wakes waiters, because they
+  would sleep until the former first lease ended.
+
+  KEYS[i]      lock
+
+  ARGV[1]      PUBLISH or SPUBLISH
+  ARGV[2]      lease time in ms
+  ARGV[2 + i]  owner
+
+  Returns { server time in ms, answer, ... }: RENEWED (1), NOT_HELD (0), or { { error, type of the lock } }.
+]]
+-- @include ttl-replies
+-- @include server-time
+-- @include prefixed
+-- @include publish-to
+-- @include expire
+-- @include becomes-shorter
+-- @include line/line-of
+-- @include line/first-in-line
+-- @include line/serve-line
+-- @include line/wake-line-if-shorter
+-- @include answer-of
+-- @include is-owner
+-- @include permits/first-to-end
+-- @include permits/holds-permit
+-- @include permits/fit-to-permits
+local publish, lease, now = ARGV[1], tonumber(ARGV[2]), serverTime()
+
+local function renew(i)
+  local lock, owner = KEYS[i], ARGV[2 + i]
+  if not holdsPermit(lock, owner, now) then
+    return 0
+  end
+  local former = firstToEnd(lock, now)[1]
+  -- A server whose memory is full refuses ZADD, but not after another write.
+  expire(lock, math.max(lease, redis.call('PTTL', lock)))
+  redis.call('ZADD', lock, now + lease, owner)
+  fitToPermits(lock, now)
+  wakeLineIfShorter(lock, publish, prefixed('redisson_lock__channel', lock), '0', former, lease)
+  return 1
+end
+
+local answers = { now }
+for i = 1, #KEYS do
+  answers[1 + i] = answerOf(renew, i, i, 1)
+end
+return answers

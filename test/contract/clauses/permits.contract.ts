@@ -1,0 +1,126 @@
+import { type ContractWorld, SHORT } from '../support/contract-world.js';
+import { LONG, type Owner } from '../support/owner.js';
+
+const two = { permits: 2 };
+
+/** A lock that n may hold at a time. */
+export function describePermits(world: ContractWorld): void {
+  const owners = (count = 4) => world.owners('permits', count);
+  const holders = async (lock: Owner) => (await lock.inspect()).owners.map(({ owner }) => owner).sort();
+
+  describe('a lock that n may hold', () => {
+    it('is held by n owners, each with a lease and a token', async () => {
+      const [ann, bob, eve] = owners();
+      const one = await ann.take({ ...two, leaseTime: 20_000 });
+      const other = await bob.take({ ...two, leaseTime: 10_000 });
+      expect(other.token).toBeGreaterThan(one.token);
+      const { mode, owners: held } = await eve.inspect();
+      expect(mode).toBe('permits');
+      expect(held.map(({ owner }) => owner)).toEqual([bob.owner, ann.owner]);
+      expect(held[0].remaining).toBeWithin(1, 10_000);
+      expect(held[1].remaining).toBeWithin(10_001, 20_000);
+    });
+
+    it('is busy for others until the lease that ends first', async () => {
+      const [ann, bob, eve] = owners();
+      await ann.take({ ...two, leaseTime: 20_000 });
+      await bob.take({ ...two, leaseTime: 10_000 });
+      const busy = await eve.meet(two);
+      expect(busy.holder).toBe(bob.owner);
+      expect(busy.remaining).toBeWithin(1, 10_000);
+      for (const type of ['reentrant', 'fair', 'read', 'write', 'fenced'] as const) {
+        const other = await eve.as(type).meet();
+        expect(other.holder).toBe(bob.owner);
+        expect(other.remaining).toBeWithin(1, 10_000);
+      }
+    });
+
+    it('has room for another owner as soon as one has released it', async () => {
+      const [ann, bob, eve, joe] = owners();
+      const listener = await world.listen(eve);
+      await ann.take(two);
+      await bob.take(two);
+      await eve.meet(two);
+      expect(await ann.release()).toMatchObject({ released: true });
+      await listener.hears();
+      await eve.take(two);
+      await joe.meet(two);
+      expect(await holders(ann)).toEqual([bob.owner, eve.owner].sort());
+    });
+
+    it('goes to n of many that ask at once', async () => {
+      const contenders = owners(30);
+      const replies = await Promise.all(contenders.map((owner) => owner.acquire({ permits: 7 })));
+      expect(replies.filter(({ acquired }) => acquired)).toHaveLength(7);
+      expect(await holders(contenders[0])).toHaveLength(7);
+    });
+
+    it('takes the limit of each request', async () => {
+      const [ann, bob, eve] = owners();
+      await ann.take({ permits: 1 });
+      await bob.meet({ permits: 1 });
+      await bob.take({ permits: 2 });
+      await eve.meet({ permits: 1 });
+      await eve.take({ permits: 3 });
+      await ann.take({ permits: 1 });
+      expect(await holders(ann)).toHaveLength(3);
+    });
+
+    it('loses each holder when its own lease ends', async () => {
+      const [ann, bob, eve] = owners();
+      await ann.take({ ...two, leaseTime: SHORT });
+      await bob.take({ ...two, leaseTime: LONG });
+      await eve.meet(two);
+      await world.elapse(SHORT + 50);
+      expect(await holders(eve)).toEqual([bob.owner]);
+      expect(await ann.renew()).toBe(false);
+      expect(await ann.release()).toMatchObject({ released: false });
+      await eve.take(two);
+    });
+
+    it('lasts as long as the last of its leases, and leaves nothing behind', async () => {
+      const [ann, bob] = owners();
+      await ann.take({ ...two, leaseTime: LONG });
+      await bob.take({ ...two, leaseTime: SHORT });
+      await ann.renew(SHORT);
+      await world.elapse(SHORT + 50);
+      expect(await ann.inspect()).toMatchObject({ mode: 'free', owners: [] });
+      await bob.as('reentrant').take();
+    });
+
+    it('is renewed for each holder, and wakes waiters if a lease becomes the first to end', async () => {
+      const [ann, bob, eve] = owners();
+      const listener = await world.listen(eve);
+      await ann.take({ ...two, leaseTime: 20_000 });
+      await bob.take({ ...two, leaseTime: 20_000 });
+      expect(await ann.renew(30_000)).toBe(true);
+      expect(listener.heard).toHaveLength(0);
+      expect(await ann.renew(10_000)).toBe(true);
+      await listener.hears();
+      expect(await ann.remaining()).toBeWithin(1, 10_000);
+      expect(await bob.remaining()).toBeWithin(10_001, 20_000);
+    });
+
+    it('passes a permit from one owner to another, and leaves the others', async () => {
+      const [ann, bob, eve] = owners();
+      await ann.take(two);
+      await bob.take(two);
+      const passed = await ann.transferTo(eve);
+      expect(passed).toMatchObject({ acquired: true });
+      expect(await holders(ann)).toEqual([bob.owner, eve.owner].sort());
+      expect(await ann.release()).toMatchObject({ released: false });
+    });
+
+    it('is taken by force from one holder or from all, and then has room', async () => {
+      const [ann, bob, eve, joe] = owners();
+      const listener = await world.listen(joe);
+      for (const owner of [ann, bob, eve]) await owner.take({ permits: 3 });
+      expect(await joe.forceRelease({ owners: [bob.owner] })).toEqual([bob.owner]);
+      await listener.hears();
+      expect(await holders(joe)).toEqual([ann.owner, eve.owner].sort());
+      await joe.take({ permits: 3 });
+      expect([...(await joe.forceRelease())].sort()).toEqual([ann.owner, eve.owner, joe.owner].sort());
+      expect(await joe.inspect()).toMatchObject({ mode: 'free' });
+    });
+  });
+}
