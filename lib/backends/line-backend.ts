@@ -11,8 +11,8 @@ export const CLAIM = 1_000;
  * Whether locks of this type have a line. Readers, writers and fair waiters have registrations of their own, and all
  * callers of a single flight are woken by its result.
  */
-export function hasLine(type: HeldType): type is 'reentrant' | 'fenced' {
-  return type === 'reentrant' || type === 'fenced';
+export function hasLine(type: HeldType): type is 'reentrant' | 'fenced' | 'permits' {
+  return type === 'reentrant' || type === 'fenced' || type === 'permits';
 }
 
 /**
@@ -25,6 +25,9 @@ export function hasLine(type: HeldType): type is 'reentrant' | 'fenced' {
  * `refreshWaiters` and an entering acquisition if they find the lock free, because whoever was granted it may have died,
  * and `removeWaiter` of a place that was granted the lock. Where clients listen that stand in no line (see
  * `LockBackend.subscribe`), every second release only frees the lock, and tells both them and the first place.
+ *
+ * A place of a lock that several may hold notes the `permits` of its request. While there is room, such places are granted
+ * permits one after the other, in their order.
  *
  * @publicApi
  */

@@ -111,7 +111,8 @@ export class MemoryBackend implements LockBackend {
     const { key, type, owner, waiterTimeout } = request;
     if (busy !== undefined || waiterTimeout === 0 || !hasLine(type)) return busy;
     const first = this.store.lines.get(key, now)?.head(now)?.[0];
-    if (first === undefined || first === owner || this.store.locks.get(key, now) !== undefined) return undefined;
+    const isHeld = type !== 'permits' && this.store.locks.get(key, now) !== undefined;
+    if (first === undefined || first === owner || isHeld) return undefined;
     this.messages.serveLine(key, false, now);
     return findBusy(this.store, request, now);
   }
@@ -206,7 +207,7 @@ export class MemoryBackend implements LockBackend {
     const fairKeys = new Set(waiters.filter(({ type }) => type === 'fair').map(({ key }) => key));
     for (const key of fairKeys) this.messages.wakeIfFree(key, 'fair', now);
     for (const { key, type } of waiters)
-      if (hasLine(type) && this.store.locks.get(key, now) === undefined) this.messages.serveLine(key, false, now);
+      if (hasLine(type) && this.messages.hasRoom(key, now)) this.messages.serveLine(key, false, now);
     return refreshed;
   }
 

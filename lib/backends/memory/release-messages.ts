@@ -46,6 +46,7 @@ export class ReleaseMessages {
     const line = lines.get(key, now);
     const owner = line?.head(now)?.[0];
     if (line === undefined || owner === undefined) return;
+    if (line.permits.has(owner) && this.grantPermits(key, now)) return;
     let lock: 'granted' | 'free' | undefined;
     if (locks.get(key, now) === undefined) {
       lock = othersListen && line.told !== owner ? 'free' : 'granted';
@@ -53,6 +54,29 @@ export class ReleaseMessages {
       else grant(this.store, { key, type: 'reentrant', owner }, CLAIM, now);
     }
     this.publish(lineChannel(key, clientOf(owner)), { kind: 'message', owner, lock });
+  }
+
+  /** Whether a lock has room for the first place of its line: a permit, or the whole lock. */
+  hasRoom(key: string, now: number): boolean {
+    const line = this.store.lines.get(key, now);
+    const owner = line?.head(now)?.[0];
+    if (line === undefined || owner === undefined) return false;
+    const record = this.store.locks.get(key, now);
+    return record === undefined || record.admits(owner, 'permits', now, line.permits.get(owner));
+  }
+
+  /** Grants permits to the first places of a line as long as there is room. @returns whether it granted any */
+  private grantPermits(key: string, now: number): boolean {
+    let granted = false;
+    while (this.hasRoom(key, now)) {
+      const line = this.store.lines.get(key, now);
+      const owner = line?.head(now)?.[0];
+      if (owner === undefined || !line?.permits.has(owner)) break;
+      grant(this.store, { key, type: 'permits', owner }, CLAIM, now);
+      this.publish(lineChannel(key, clientOf(owner)), { kind: 'message', owner, lock: 'granted' });
+      granted = true;
+    }
+    return granted;
   }
 
   /** Notifies waiters of all types. */

@@ -8,6 +8,9 @@ export class WaitingOwners {
   /** The place in a line that was told of a release which left the lock free. */
   told: string | undefined;
 
+  /** How many may hold the lock, for each place of a line that wants such a lock. */
+  readonly permits = new Map<string, number>();
+
   /** Starts with one waiter, because a lock without waiters has no object of this class. */
   constructor(owner: string, deadline: number, now: number) {
     this.deadlines.set(owner, deadline, now);
@@ -41,6 +44,7 @@ export class WaitingOwners {
 
   /** Returns false if this owner did not wait. */
   remove(owner: string): boolean {
+    this.permits.delete(owner);
     return this.deadlines.delete(owner);
   }
 
@@ -61,9 +65,12 @@ export function addWaiter(tables: WaiterTables, request: AcquireRequest, now: nu
   const waiters = waitersOf(tables, request.type);
   if (waiters === undefined || request.waiterTimeout <= 0) return;
   const deadline = now + request.waiterTimeout;
-  const present = waiters.get(request.key, now);
-  if (present === undefined) waiters.set(request.key, new WaitingOwners(request.owner, deadline, now), now);
-  else present.addOrRefresh(request.owner, deadline, now);
+  const { key, owner, permits } = request;
+  const known = waiters.get(key, now);
+  const present = known ?? new WaitingOwners(owner, deadline, now);
+  if (known === undefined) waiters.set(key, present, now);
+  else present.addOrRefresh(owner, deadline, now);
+  if (permits !== undefined) present.permits.set(owner, permits);
 }
 
 /** Returns false if this waiter was no longer registered. */

@@ -12,6 +12,7 @@ watched.describeKeys({
     'acquire-write',
     'adopt-2',
     'enter-line',
+    'enter-permits-line',
     'find-holders-1',
     'force-release-5',
     'inspect-5',

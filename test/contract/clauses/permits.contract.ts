@@ -1,3 +1,4 @@
+import { CLAIM } from '../../../lib/backends/lock-backend.js';
 import { type ContractWorld, SHORT } from '../support/contract-world.js';
 import { LONG, type Owner } from '../support/owner.js';
 
@@ -109,6 +110,68 @@ export function describePermits(world: ContractWorld): void {
       expect(passed).toMatchObject({ acquired: true });
       expect(await holders(ann)).toEqual([bob.owner, eve.owner].sort());
       expect(await ann.release()).toMatchObject({ released: false });
+    });
+
+    const lines = () => world.capabilities.lines !== false;
+    const waiting = { ...two, waiterTimeout: LONG };
+
+    it('is granted to the first places of its line while there is room', async () => {
+      if (!lines()) return;
+      const [ann, bob, eve, joe] = owners();
+      const meg = world.owner('permits', ann.key, ann.client);
+      const listeners = await Promise.all([eve, joe, meg].map((owner) => world.listenInLine(owner)));
+      await ann.take(two);
+      await bob.take(two);
+      for (const owner of [eve, joe, meg]) await owner.meet(waiting);
+      expect((await ann.inspect()).queue).toEqual([eve, joe, meg].map(({ owner }) => owner));
+      await ann.release();
+      await listeners[0].hears();
+      expect(await holders(ann)).toEqual([bob.owner, eve.owner].sort());
+      await joe.forceRelease();
+      await listeners[1].hears();
+      await listeners[2].hears();
+      expect(await holders(ann)).toEqual([joe.owner, meg.owner].sort());
+      expect((await joe.take(two)).token).toBeGreaterThan(0);
+      expect(await joe.remaining()).toBeGreaterThan(CLAIM);
+    });
+
+    it('is granted to the next in line when the process that was granted it has died, although others hold on', async () => {
+      if (!lines()) return;
+      const [ann, bob, eve, joe] = owners();
+      await ann.take(two);
+      await bob.take(two);
+      await eve.meet(waiting);
+      await joe.meet(waiting);
+      await ann.release();
+      expect(await eve.holds()).toBe(true);
+      await world.elapse(CLAIM + 50);
+      expect(await joe.refreshWaiter()).toBe(true);
+      expect(await holders(ann)).toEqual([bob.owner, joe.owner].sort());
+    });
+
+    it('passes a permit on that was granted to who leaves', async () => {
+      if (!lines()) return;
+      const [ann, bob, eve, joe] = owners();
+      await ann.take(two);
+      await bob.take(two);
+      await eve.meet(waiting);
+      await joe.meet(waiting);
+      await ann.release();
+      await eve.removeWaiter();
+      expect(await holders(ann)).toEqual([bob.owner, joe.owner].sort());
+      await joe.removeWaiter();
+      expect(await holders(ann)).toEqual([bob.owner]);
+    });
+
+    it('lets who is first in line go before those who enter it', async () => {
+      if (!lines()) return;
+      const [ann, bob, eve, joe] = owners();
+      await ann.take({ ...two, leaseTime: SHORT });
+      await bob.take(two);
+      await eve.meet(waiting);
+      await world.elapse(SHORT + 50);
+      await joe.meet(waiting);
+      expect(await holders(ann)).toEqual([bob.owner, eve.owner].sort());
     });
 
     it('is taken by force from one holder or from all, and then has room', async () => {

@@ -48,7 +48,9 @@ export async function enterLine(request: AcquireRequest, context: ScriptContext)
   const publish = await context.publishMode.command(key);
   const keys = [clockOf(connection, key), key, ...(type === 'fenced' ? [fencingToken(key)] : [])];
   const args = [highestToken.seen, leaseTime, reserve, owner, waiterTimeout, publish].map(String);
-  const { reply, call } = await single.callInTime(scripts['enter-line'], keys, args);
+  if (type === 'permits') args.push(String(request.permits));
+  const script = scripts[type === 'permits' ? 'enter-permits-line' : 'enter-line'];
+  const { reply, call } = await single.callInTime(script, keys, args);
   const server = connection.description;
   const [first, second, third, isFirst] = arrayOf(reply, server);
   if (isFirst === undefined) {

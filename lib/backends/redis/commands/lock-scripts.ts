@@ -64,7 +64,7 @@ export const FAIR_KEYS: readonly KeyOfLock[] = [
   { of: ({ key }) => fairHeartbeats(key), type: 'zset' },
 ];
 
-/** The places of a line. They are made by `enter-line`. */
+/** The places of a line. They are made by `enter-line` and `enter-permits-line`. */
 const PLACES: LockTypeScripts['waiters'] = {
   refresh: { name: 'refresh-places-1', keys: [LOCK], publishes: true },
   remove: { name: 'remove-place-1', keys: [LOCK] },
@@ -111,6 +111,7 @@ export const LOCK_SCRIPTS: Record<HeldType, LockTypeScripts> & Record<Transferab
     release: { name: 'release-permits', keys: [PERMITS] },
     renew: { name: 'renew-permits', keys: [PERMITS] },
     transfer: { name: 'transfer-permits-2', keys: [PERMITS] },
+    waiters: PLACES,
   },
   write: {
     acquire: { name: 'acquire-write', keys: [LOCK, READ_LEASE, WAITING_WRITERS], option: 'waiterTimeout' },

@@ -21,6 +21,7 @@
 -- @include fair/head-of
 -- @include line/line-of
 -- @include line/first-in-line
+-- @include line/grant-permits
 -- @include line/serve-line
 -- @include fair/wake-head
 local lock, queue = KEYS[1], fairQueue(2)

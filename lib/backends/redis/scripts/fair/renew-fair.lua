@@ -27,6 +27,7 @@
 -- @include fair/head-of
 -- @include line/line-of
 -- @include line/first-in-line
+-- @include line/grant-permits
 -- @include line/serve-line
 -- @include fair/wake-head
 local publish, lease = ARGV[1], tonumber(ARGV[2])

@@ -26,6 +26,7 @@
 -- @include publish-to
 -- @include line/line-of
 -- @include line/first-in-line
+-- @include line/grant-permits
 -- @include line/serve-line
 local time = redis.call('TIME')
 local micros = time[1] * 1000000 + time[2]

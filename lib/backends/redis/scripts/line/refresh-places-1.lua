@@ -1,5 +1,5 @@
 --[[
-  Keeps places in the line of one lock. If the lock is free, grants it to the first place, because whoever was granted it
+  Keeps places in the line of one lock. If the lock is free, or has room for the first place, grants it to the first place, because whoever was granted it
   before may have died.
 
   KEYS[1]      lock
@@ -17,6 +17,7 @@
 -- @include line/line-of
 -- @include line/keep-place
 -- @include line/first-in-line
+-- @include line/grant-permits
 -- @include line/serve-line
 local lock, publish, waiterTimeout = KEYS[1], ARGV[1], tonumber(ARGV[2])
 local places, lapses = lineOf(lock)
@@ -28,10 +29,12 @@ for i = 3, #ARGV do
   local lapse = redis.call('ZSCORE', lapses, owner)
   kept[i - 2] = lapse and tonumber(lapse) > now and 1 or 0
   if kept[i - 2] == 1 then
-    keepPlace(places, lapses, owner, redis.call('ZSCORE', places, owner), now + waiterTimeout, waiterTimeout)
+    local position, permits = redis.call('ZSCORE', places, owner), lapse % 1
+    keepPlace(places, lapses, owner, position, now + waiterTimeout + permits, waiterTimeout)
   end
 end
-if redis.call('EXISTS', lock) == 0 then
+local first, lapse = firstInLine(places, lapses, now)
+if first and hasRoom(lock, lapse, now) then
   serveLine(lock, publish, false)
 end
 return kept

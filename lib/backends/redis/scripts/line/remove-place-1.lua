@@ -11,10 +11,14 @@
 -- @include server-time
 -- @include prefixed
 -- @include publish-to
+-- @include ttl-replies
+-- @include expire
+-- @include permits/fit-to-permits
 -- @include has-field
 -- @include plain/holds-plain
 -- @include line/line-of
 -- @include line/first-in-line
+-- @include line/grant-permits
 -- @include line/serve-line
 local lock, publish, owner = KEYS[1], ARGV[1], ARGV[2]
 local places, lapses = lineOf(lock)
@@ -27,10 +31,13 @@ if leaveLine(places, lapses, owner) == 1 then
   end
   return 1
 end
-if not holdsPlain(lock, owner) then
+if holdsPlain(lock, owner) then
+  redis.call('HDEL', lock, owner)
+elseif redis.pcall('ZREM', lock, owner) == 1 then
+  fitToPermits(lock, serverTime())
+else
   return 0
 end
-redis.call('HDEL', lock, owner)
 local listeners = publishTo(publish, prefixed('redisson_lock__channel', lock), '0')
 serveLine(lock, publish, (listeners or 0) > 0)
 return 1

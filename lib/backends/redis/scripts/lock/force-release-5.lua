@@ -26,6 +26,7 @@
 -- @include fair/head-of
 -- @include line/line-of
 -- @include line/first-in-line
+-- @include line/grant-permits
 -- @include line/serve-line
 -- @include fair/wake-head
 -- @include is-owner

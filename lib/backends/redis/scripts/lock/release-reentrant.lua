@@ -53,6 +53,7 @@ end
 -- @include publish-to
 -- @include line/line-of
 -- @include line/first-in-line
+-- @include line/grant-permits
 -- @include line/serve-line
 for i, answer in ipairs(answers) do
   if type(answer) == 'number' then

@@ -17,6 +17,7 @@
 -- @include becomes-shorter
 -- @include line/line-of
 -- @include line/first-in-line
+-- @include line/grant-permits
 -- @include line/serve-line
 -- @include line/wake-line-if-shorter
 -- @include answer-of

@@ -25,6 +25,7 @@
 -- @include server-time
 -- @include line/line-of
 -- @include line/first-in-line
+-- @include line/grant-permits
 -- @include line/serve-line
 -- @include line/wake-line-if-shorter
 -- @include expire

@@ -19,6 +19,7 @@
 -- @include answer-of
 -- @include line/line-of
 -- @include line/first-in-line
+-- @include line/grant-permits
 -- @include line/serve-line
 -- @include permits/holds-permit
 -- @include permits/fit-to-permits

@@ -3,7 +3,7 @@ local function leaveLine(places, lapses, owner)
   return redis.call('ZREM', places, owner)
 end
 
--- The first place of a line, or nil. Removes places in front that have lapsed.
+-- The first place of a line and when it lapses, or nil. Removes places in front that have lapsed.
 local function firstInLine(places, lapses, now)
   while true do
     local first = redis.call('ZRANGE', places, 0, 0)[1]
@@ -12,7 +12,7 @@ local function firstInLine(places, lapses, now)
     end
     local lapse = redis.call('ZSCORE', lapses, first)
     if lapse and tonumber(lapse) > now then
-      return first
+      return first, tonumber(lapse)
     end
     leaveLine(places, lapses, first)
   end

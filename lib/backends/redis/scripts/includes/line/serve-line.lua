@@ -1,15 +1,20 @@
--- For how many ms a lock is granted to the first place of its line: CLAIM in line-backend.ts.
-local CLAIM = 1000
-
 -- Grants a free lock to the first place of its line, and tells its client. A lock that is held is not granted: the client
 -- is only told, and asks what has changed. If clients listen that stand in no line, the lock is left free for them at first.
 -- The place is told, and a negative position marks it. The next time, it is granted the lock.
 -- The message is the owner id of the place, then ` granted`, or ` free` if the lock is left free, or nothing.
 local function serveLine(lock, publish, othersListen)
   local places, lapses = lineOf(lock)
-  local first = firstInLine(places, lapses, serverTime())
+  local now = serverTime()
+  local first, lapse = firstInLine(places, lapses, now)
   if not first then
     return
+  end
+  local function tell(owner, message)
+    local client = string.match(owner, '^(.*):') or owner
+    publishTo(publish, prefixed('nestjs_redis_lock_turn', lock) .. ':' .. client, message)
+  end
+  if lapse % 1 > 0 then
+    return grantPermits(lock, places, lapses, now, tell)
   end
   local message = first
   if redis.call('EXISTS', lock) == 0 then
@@ -24,6 +29,5 @@ local function serveLine(lock, publish, othersListen)
       message = first .. ' granted'
     end
   end
-  local client = string.match(first, '^(.*):') or first
-  publishTo(publish, prefixed('nestjs_redis_lock_turn', lock) .. ':' .. client, message)
+  tell(first, message)
 end

@@ -1,0 +1,29 @@
+-- For how many ms a lock is granted to the first place of its line: CLAIM in line-backend.ts.
+local CLAIM = 1000
+
+-- A place that wants a lock which n may hold notes n in the time at which it lapses: as a fraction, in 2048ths of a ms.
+local PERMIT = 1 / 2048
+
+-- Whether a lock has room for a place that lapses at this time: a permit, or the whole lock.
+local function hasRoom(lock, lapse, now)
+  local held = redis.pcall('ZCOUNT', lock, '(' .. now, '+inf')
+  return type(held) == 'number' and held < math.max(1, lapse % 1 / PERMIT)
+end
+
+-- Grants permits to the first places of a line as long as there is room, by `tell(owner, message)`. The first one is only
+-- told if there is none.
+local function grantPermits(lock, places, lapses, now, tell)
+  local first, lapse = firstInLine(places, lapses, now)
+  if not hasRoom(lock, lapse, now) then
+    return tell(first, first)
+  end
+  while first and lapse % 1 > 0 and hasRoom(lock, lapse, now) do
+    redis.call('ZADD', lock, now + CLAIM, first)
+    if redis.call('PTTL', lock) < CLAIM then
+      redis.call('PEXPIRE', lock, CLAIM)
+    end
+    leaveLine(places, lapses, first)
+    tell(first, first .. ' granted')
+    first, lapse = firstInLine(places, lapses, now)
+  end
+end

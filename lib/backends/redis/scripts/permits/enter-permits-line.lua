@@ -1,0 +1,70 @@
+--[[
+  Acquires a lock that n may hold, or enters its line. Whoever is first in line goes first. Room that is left although
+  somebody is first in line is granted to them, because whoever was granted it before may have died.
+
+  KEYS[1]  clock of the fencing tokens
+  KEYS[2]  lock
+
+  ARGV[1]  server time in ms after which the script does nothing
+  ARGV[2]  highest token that the caller has seen
+  ARGV[3]  lease time in ms
+  ARGV[4]  tokens to reserve
+  ARGV[5]  owner
+  ARGV[6]  waiterTimeout: ms after which its place lapses
+  ARGV[7]  PUBLISH or SPUBLISH
+  ARGV[8]  permits: an owner may hold the lock if fewer do
+
+  Returns { token, reserved, 1 }, or { ttl, holder, held as or '', 1 if its place is the first or it has none } when busy.
+  Returns { 'expired', server time in ms } when it runs too late.
+]]
+-- @include acquisition-deadline
+-- @include acquisition-arguments
+-- @include ttl-replies
+-- @include server-time
+-- @include prefixed
+-- @include publish-to
+-- @include expire
+-- @include tokens
+-- @include is-owner
+-- @include permits/first-to-end
+-- @include lock-fields
+-- @include holder
+-- @include permits/holds-permit
+-- @include permits/why-permit-waits
+-- @include permits/fit-to-permits
+-- @include permits/take-permit
+-- @include add-unless-full
+-- @include line/line-of
+-- @include line/keep-place
+-- @include line/first-in-line
+-- @include line/grant-permits
+-- @include line/serve-line
+local clock, lock, reserve, owner = KEYS[1], KEYS[2], tonumber(ARGV[4]), ARGV[5]
+local waiterTimeout, publish, permits = tonumber(ARGV[6]), ARGV[7], tonumber(ARGV[8])
+local places, lapses = lineOf(lock)
+local now = math.floor(micros / 1000)
+
+local busy = whyPermitWaits(lock, owner, permits, now)
+local first = not busy and firstInLine(places, lapses, now)
+if first and first ~= owner then
+  serveLine(lock, publish, false)
+  busy = whyPermitWaits(lock, owner, permits, now)
+end
+
+if not busy then
+  leaveLine(places, lapses, owner)
+  reserveTokens(clock, reserve, 1)
+  takePermit(lock, owner, leaseTime, now)
+  return { nextToken(), reserved, 1 }
+end
+
+local position = redis.call('ZSCORE', places, owner)
+if not position then
+  -- A clock that was set back must not put newcomers in front.
+  local last = redis.call('ZRANGE', places, -1, -1, 'WITHSCORES')[2]
+  position = string.format('%.0f', math.max(micros, last and last + 1 or 0))
+end
+-- Who could get no place listens to releases as who is first does.
+local isFirst = not keepPlace(places, lapses, owner, position, now + waiterTimeout + permits * PERMIT, waiterTimeout)
+  or firstInLine(places, lapses, now) == owner
+return { busy[1], busy[2], busy[3] or '', isFirst and 1 or 0 }
