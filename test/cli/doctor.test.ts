@@ -82,6 +82,14 @@ describe('doctor', () => {
     expect(found.remedy).toBe('ACL SETUSER narrow &*');
   });
 
+  it('names the keys of the line if a user with narrow rights lacks them', async () => {
+    const ours = ['clock', 'client*', 'waits:*', 'places:*'].map((name) => `~nestjs_redis_lock_${name}`);
+    const url = await urlOf('keyless', [...RECIPE.filter((rule) => rule !== '~nestjs_redis_lock_*'), ...ours]);
+    const found = await rightsOf('keyless', url);
+    expect(found).toMatchObject({ status: 'wrong', remedy: 'ACL SETUSER keyless ~nestjs_redis_lock_turns*' });
+    await admin.flushall();
+  });
+
   it('tries only rights of the recipe', async () => {
     const url = await urlOf('exact', RECIPE);
     await admin.acl('LOG', 'RESET');

@@ -15,6 +15,7 @@ export {
   fairHeartbeats,
   fairQueue,
   lineChannel,
+  linePlaces,
   lockChannel,
   permitLeases,
 } from './lock-keys.js';

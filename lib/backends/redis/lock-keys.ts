@@ -21,6 +21,8 @@ export const readLease = (key: string, owner: string): string => suffixed(key, `
 export const fairHeartbeats = (key: string): string => prefixed('nestjs_redis_lock_places', key);
 /** Writers that wait, with the time until which each counts as alive. */
 export const announcedWriters = (key: string): string => prefixed('nestjs_redis_lock_writers', key);
+/** The places in the line of a lock, in order. */
+export const linePlaces = (key: string): string => prefixed('nestjs_redis_lock_turns', key);
 /** The channel of a client that waits in the line of a lock. */
 export const lineChannel = (key: string, clientId: string): string =>
   `${prefixed('nestjs_redis_lock_turn', key)}:${clientId}`;

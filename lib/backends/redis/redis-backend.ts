@@ -53,6 +53,7 @@ import type { ConnectionContext } from './links/connection-context.js';
 import { ofEachType } from './of-each-type.js';
 import { PublishMode } from './pubsub/publish-mode.js';
 import { ReleaseChannels } from './pubsub/release-channels.js';
+import { RedisLine } from './redis-line.js';
 
 export interface RedisBackendOptions {
   readonly connection: Connection;
@@ -85,13 +86,13 @@ export class RedisBackend implements QuorumMember {
   readonly synchronizers: RedisSynchronizers;
   readonly flights: RedisFlights;
   readonly waits: RedisWaits;
-  readonly line: LineBackend;
   readonly directory: RedisDirectory;
   readonly confirmsReleases: string | undefined;
   private readonly connection: RedisConnection;
   private readonly channels: ReleaseChannels;
   private readonly scripts: ScriptContext;
   private readonly acquisitions: Acquisitions;
+  private readonly lines: RedisLine;
   /** The last error of the connection, with advice. */
   private lastError: Error | undefined;
   /** For large results of single flights, if there have been any. */
@@ -120,11 +121,9 @@ export class RedisBackend implements QuorumMember {
     this.scripts = { connection, highestToken, publishMode, single, notes, replicaCheck: undefined };
     this.synchronizers = new RedisSynchronizers(this.scripts, this.channels);
     this.waits = new RedisWaits(this.scripts);
-    this.line = {
-      listen: (key, clientId, listener) => this.channels.listenInLine(key, clientId, listener),
-    };
     this.directory = new RedisDirectory(this.scripts, new NodeCommands(connection, runtime, commandTimeout));
     this.acquisitions = new Acquisitions(this.scripts, { ...options, onWarning }, (owner) => this.release(owner));
+    this.lines = new RedisLine(this.channels, this.acquisitions, { description: this.description, runtime, onWarning });
     const large = () => {
       this.largeResults ??= this.openLargeResults(context);
       return this.largeResults.single;
@@ -149,6 +148,10 @@ export class RedisBackend implements QuorumMember {
     return cause && this.lastError;
   }
 
+  get line(): LineBackend | undefined {
+    return this.lines.ifAllowed;
+  }
+
   get health(): NodeWatch {
     return this.connection.health;
   }
@@ -164,7 +167,7 @@ export class RedisBackend implements QuorumMember {
   acquire(request: AcquireRequest): Promise<AcquireReply> {
     if (request.waiterTimeout > 0) {
       if (request.type === 'fair') return this.acquireOrQueue(request);
-      if (hasLine(request.type)) return this.acquisitions.enterLine(request);
+      if (hasLine(request.type)) return this.lines.enter(request);
     }
     return this.acquisitions.acquire(request);
   }
@@ -215,7 +218,8 @@ export class RedisBackend implements QuorumMember {
 
   async removeWaiter(waiter: OwnerRef): Promise<void> {
     this.channels.removeWaiter(waiter.key, waiter.owner);
-    await removeWaiter(waiter, this.scripts);
+    const removed = removeWaiter(waiter, this.scripts);
+    await (hasLine(waiter.type) ? this.lines.left(removed) : removed);
   }
 
   forceRelease(key: string, expected?: ExpectedHolders): Promise<readonly string[]> {

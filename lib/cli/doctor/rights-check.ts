@@ -6,6 +6,7 @@ import {
   fairHeartbeats,
   fairQueue,
   lineChannel,
+  linePlaces,
   lockChannel,
   messageOf,
   permitLeases,
@@ -46,9 +47,12 @@ export async function checkRights(master: Server, { keyPrefix, isCluster, user }
   return wrong(`user '${user}' lacks ${rights.join(' ')}`, `ACL SETUSER ${user} ${withoutCovered(rights).join(' ')}`);
 }
 
-/** Redis refuses a channel pattern after `&*`, which covers it. */
+/** Without patterns that others cover. Redis even refuses a channel pattern after `&*`. */
 function withoutCovered(rights: readonly string[]): string[] {
-  return rights.includes('&*') ? rights.filter((right) => right === '&*' || !right.startsWith('&')) : [...rights];
+  const patterns = rights.filter((right) => right.endsWith('*'));
+  return rights.filter((right) =>
+    patterns.every((pattern) => pattern === right || !right.startsWith(pattern.slice(0, -1))),
+  );
 }
 
 const MAKES_KEYS = ['set', 'getset', 'hset', 'hsetnx', 'rpush', 'zadd'];
@@ -144,6 +148,7 @@ function keyProbes(keyPrefix: string, key: string): { readonly right: string; re
     { right: `~{${keyPrefix}*`, key: permitLeases(key) },
     { right: `~redisson_lock_*${keyPrefix}*`, key: fairQueue(key) },
     { right: '~nestjs_redis_lock_*', key: fairHeartbeats(key) },
+    { right: '~nestjs_redis_lock_turns*', key: linePlaces(key) },
   ];
 }
 

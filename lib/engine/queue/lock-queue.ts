@@ -79,8 +79,6 @@ export class LockQueue implements LockKeeper, Asker<LockWaiter, AcquireReply> {
    * reader gets the lock before the writer.
    */
   private formerOwners: readonly string[] = [];
-  /** Whether processes wait for this lock in line. */
-  private readonly hasLine: boolean;
   /** The owner id of this process's place in the line. Whoever is first here asks under it. */
   private place: string | undefined = undefined;
 
@@ -94,7 +92,6 @@ export class LockQueue implements LockKeeper, Asker<LockWaiter, AcquireReply> {
   ) {
     this.line = new WaitingLine(services, this);
     this.tenure = new Tenure(services, this);
-    this.hasLine = services.backend.line !== undefined && hasLine(type);
   }
 
   // ── State ──────────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -244,7 +241,7 @@ export class LockQueue implements LockKeeper, Asker<LockWaiter, AcquireReply> {
     const { services, key } = this;
     this.again?.begin();
     this.renewSpentOwner(waiter);
-    if (this.hasLine) this.enterLine(waiter);
+    this.enterLine(waiter);
     const { terms, owner } = waiter;
     const reserve = terms.type === 'read' ? 0 : this.reserve;
     const registers = isRegistered(waiter) || this.place === owner;
@@ -337,13 +334,20 @@ export class LockQueue implements LockKeeper, Asker<LockWaiter, AcquireReply> {
     line.rest();
   }
 
+  /** Whether processes wait for this lock in line. That may change, because a backend may lack the right to its line. */
+  private get hasLine(): boolean {
+    return hasLine(this.type) && this.services.backend.line !== undefined;
+  }
+
   private get whenToAsk(): WhenToAsk {
     const { key, type } = this;
     const { backend, runtime, clientId } = this.services;
-    const { line } = backend;
+    const line = hasLine(type) ? backend.line : undefined;
     const retry = () => this.resume();
-    if (this.again !== undefined) return this.again;
-    if (this.hasLine && line !== undefined) {
+    if (this.again !== undefined && (this.turns === undefined) === (line !== undefined)) return this.again;
+    this.again?.close();
+    this.leaveLine();
+    if (line !== undefined) {
       this.again = new WhenToAsk(
         (listener, heldAs) =>
           heldAs === undefined
@@ -402,7 +406,8 @@ export class LockQueue implements LockKeeper, Asker<LockWaiter, AcquireReply> {
    * Lets this process wait in line once it listens, so that no grant is missed. A caller that tries once does not wait.
    */
   private enterLine(waiter: LockWaiter): void {
-    if (waiter.triesOnce || !this.again?.listens) return;
+    if (waiter.triesOnce || !this.again?.listens || this.turns !== undefined) return;
+    if (!this.hasLine) return this.leaveLine();
     if (this.place === undefined) this.place = waiter.owner;
     else waiter.takePlace(this.place);
   }
@@ -422,7 +427,7 @@ export class LockQueue implements LockKeeper, Asker<LockWaiter, AcquireReply> {
       const { first } = this.waiting;
       return first !== undefined && isRegistered(first) ? [first] : [];
     };
-    const type = this.hasLine ? this.type : 'write';
+    const type = hasLine(this.type) ? this.type : 'write';
     this.heartbeat ??= new WaiterHeartbeat(this.services, this.key, type, next, () => this.whenToAsk.recheck());
     this.heartbeat.start();
   }

@@ -44,6 +44,7 @@ export class ChannelSubscriber {
     const own: ChannelListener = {
       message: (channel, text) => listener.message(channel, text),
       resync: () => listener.resync(),
+      refused: listener.refused,
     };
     topic.listeners.add(own);
     return { ready: topic.ready, close: () => this.unsubscribe(topic, own) };
@@ -93,6 +94,7 @@ export class ChannelSubscriber {
     const link: SubscriberLink = new SubscriberLink(subscriber, this.context, {
       confirmed: (name) => this.confirmed(name),
       message: (name, channel, text) => this.notify(name, (listener) => listener.message(channel, text)),
+      refused: (name, error) => this.refused(name, error),
       down: (silent) => this.lost(node, link, silent),
       isCurrent: () => topology.has(address) && this.hasSlotsOf(node, link),
     });
@@ -110,6 +112,15 @@ export class ChannelSubscriber {
     this.backOff.reset();
     const topic = this.topics.get(name);
     if (topic?.confirm()) this.notify(name, (listener) => listener.resync());
+  }
+
+  private refused(name: string, error: Error): void {
+    let isHandled = false;
+    this.notify(name, ({ refused }) => {
+      isHandled ||= refused !== undefined;
+      refused?.(error);
+    });
+    if (!isHandled) this.context.onError(error);
   }
 
   private lost(node: string, link: SubscriberLink, silent: boolean): void {

@@ -44,11 +44,15 @@ export class ReleaseChannels {
     return this.whenModeIsKnown(key, () => this.subscribeToChannel(channel, canBeSharded && this.isSharded, listener));
   }
 
-  /** Listens for what concerns this client's place in the line of a lock. */
-  listenInLine(key: string, clientId: string, listener: Listener): Subscription {
+  /**
+   * Listens for what concerns this client's place in the line of a lock.
+   *
+   * @param refused called if the user may not listen to the channel
+   */
+  listenInLine(key: string, clientId: string, listener: Listener, refused: (error: Error) => void): Subscription {
     return this.whenModeIsKnown(key, () => {
       const kind = this.isSharded ? 'sharded' : 'channel';
-      return this.subscriber.subscribe(lineChannel(key, clientId), kind, lineListener(listener));
+      return this.subscriber.subscribe(lineChannel(key, clientId), kind, { ...lineListener(listener), refused });
     });
   }
 

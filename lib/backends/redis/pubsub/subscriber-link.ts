@@ -31,6 +31,8 @@ export interface LinkOwner {
   /** Redis confirmed the subscription. */
   confirmed(channel: string): void;
   message(subscribed: string, channel: string, text: string): void;
+  /** The user has no right to this channel. */
+  refused(channel: string, error: BackendError): void;
   /**
    * The connection is lost, with all subscriptions. Called once. The link cannot be used after that.
    *
@@ -169,8 +171,9 @@ export class SubscriberLink {
       for (const channel of channels) this.subscribe(kind, [channel]);
       return;
     }
-    const message = `cannot subscribe to ${channels[0]}, so ${consequenceOf(channels[0])}: ${messageOf(error)}`;
-    this.context.onError(new BackendError(message, 'denied', 'refused', { cause: withoutSecrets(error) }));
+    const [channel] = channels;
+    const message = `cannot subscribe to ${channel}, so ${consequenceOf(channel)}: ${messageOf(error)}`;
+    this.owner.refused(channel, new BackendError(message, 'denied', 'refused', { cause: withoutSecrets(error) }));
   }
 
   private unsubscribe(kind: ChannelKind, channels: readonly string[]): void {

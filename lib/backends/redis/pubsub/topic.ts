@@ -6,6 +6,8 @@ export interface ChannelListener {
   message(channel: string, text: string): void;
   /** The subscription was interrupted and is active again: messages may have been lost. */
   resync(): void;
+  /** The user may not listen to this channel. If it is undefined, that is reported as an error. */
+  readonly refused?: ((error: Error) => void) | undefined;
 }
 
 /** A channel or pattern with its listeners, and whether its subscription is active. */

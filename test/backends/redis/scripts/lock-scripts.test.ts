@@ -613,6 +613,28 @@ describe('inspect-5', () => {
   const world = new ScriptWorld();
   const inspect = () => world.run('inspect-5', ['a', 'queue', 'timeouts', 'heartbeats', 'tokens']);
 
+  it('calls Redis no more often if many wait, in line or in the queue of a fair lock', async () => {
+    const later = (await world.now()) + 60_000;
+    const calls = async () => {
+      await world.redis.config('RESETSTAT');
+      const [, , waiting] = (await inspect()) as [string, unknown, string[]];
+      const stats = await world.redis.info('commandstats');
+      const ofScript = [...stats.matchAll(/^cmdstat_(?!script|evalsha|config|info)\S+?:calls=(\d+)/gm)];
+      return { waiting: waiting.length, calls: ofScript.reduce((sum, [, count]) => sum + Number(count), 0) };
+    };
+    const few = await calls();
+    for (let n = 0; n < 200; n++) {
+      const owner = `c-${n}:1`;
+      await world.redis.zadd('nestjs_redis_lock_turns:{a}', n, owner);
+      await world.redis.zadd('nestjs_redis_lock_turns_until:{a}', n < 100 ? later : 1, owner);
+      await world.redis.rpush('queue', owner);
+      await world.redis.zadd(n % 2 === 0 ? 'heartbeats' : 'timeouts', n < 100 ? later : 1, owner);
+    }
+    const many = await calls();
+    expect(many.waiting).toBe(200);
+    expect(many.calls).toBeLessThan(few.calls + 5);
+  });
+
   it('shows the holder, the waiting owners in their order, and the token', async () => {
     await world.redis.hset('a', 'c:1', '1');
     await world.redis.pexpire('a', MINUTE);

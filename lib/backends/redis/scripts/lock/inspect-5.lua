@@ -13,7 +13,6 @@
 -- @include server-time
 -- @include suffixed
 -- @include fair/fair-queue
--- @include fair/waits-until
 -- @include is-owner
 -- @include permits/first-to-end
 -- @include permits/permit-holders
@@ -59,16 +58,27 @@ for o = 1, #owners, 2 do
 end
 
 local waiting = {}
-for _, owner in ipairs(redis.call('LRANGE', queue.list, 0, -1)) do
-  if waitsUntil(queue, owner) > now then
-    waiting[#waiting + 1] = owner
+local function add(owners, ...)
+  -- One call for each key, because a call for each owner would block Redis for long if many wait.
+  local lapses = {}
+  for _, scores in ipairs({ ... }) do
+    for n = 1, #scores, 2 do
+      lapses[scores[n]] = tonumber(scores[n + 1])
+    end
+  end
+  for _, owner in ipairs(owners) do
+    if (lapses[owner] or 0) > now then
+      waiting[#waiting + 1] = owner
+    end
   end
 end
+
+local queued = redis.call('LRANGE', queue.list, 0, -1)
+if #queued > 0 then
+  local timeouts = redis.call('ZRANGE', queue.timeouts, 0, -1, 'WITHSCORES')
+  add(queued, timeouts, redis.call('ZRANGE', queue.heartbeats, 0, -1, 'WITHSCORES'))
+end
+-- A user without the right to the line is shown none.
 local places, lapses = lineOf(lock)
-for _, owner in ipairs(redis.call('ZRANGE', places, 0, -1)) do
-  local lapse = redis.call('ZSCORE', lapses, owner)
-  if lapse and tonumber(lapse) > now then
-    waiting[#waiting + 1] = owner
-  end
-end
+add(redis.pcall('ZRANGE', places, 0, -1), redis.pcall('ZRANGE', lapses, 0, -1, 'WITHSCORES'))
 return { mode, held, waiting, redis.call('GET', KEYS[5]) }
