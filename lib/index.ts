@@ -5,6 +5,7 @@ export type {
   DistributedLockOptions,
   KeyFunction,
   LockKey,
+  PermitsFunction,
   ReturnKind,
   SignalFunction,
 } from './nest/decorator/distributed-lock.options.js';

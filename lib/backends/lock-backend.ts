@@ -100,6 +100,9 @@ export interface LockBackend {
    */
   readonly confirmsReleases?: string | undefined;
 
+  /** Why this backend has no locks that several may hold (`permits`), as a sentence; undefined: it has them. */
+  readonly permitsRefusal?: string | undefined;
+
   /** Reports which nodes answer, so that callers need not wait for an outage to end; undefined: this backend cannot. */
   readonly health?: NodeWatch | undefined;
 

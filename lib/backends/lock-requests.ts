@@ -64,7 +64,7 @@ export interface AcquireRequest extends OwnerRef {
    */
   readonly waiterTimeout: number;
   /** For the type `permits`, and only for it: the owner may hold the lock if fewer than this many owners do. */
-  readonly permits?: number;
+  readonly permits?: number | undefined;
 }
 
 interface Answered {

@@ -323,6 +323,10 @@ export class LockEngine {
   private startUntraced(wanted: LockNames, terms: AcquisitionTerms, what: string): Promise<LockLease> {
     if (typeof wanted === 'string') return acquireOne(this.table, wanted, terms, what);
     if (wanted.length === 1) return acquireOne(this.table, wanted[0], terms, what);
+    if (terms.permits !== undefined)
+      throw new LockConfigurationError(
+        `${what} of ${quoted(wanted)}: permits is for one name, not for several. Acquire them one by one, or leave out permits`,
+      );
     return acquireSeveral(this.table, wanted, terms, what);
   }
 }

@@ -5,7 +5,6 @@ const REFUSALS: Partial<Record<HeldType, string>> = {
   fair: 'the processes wait in the database, which decides in which order it serves them; use type: "reentrant", or Redis',
   fenced:
     'Redisson keeps the tokens of fenced locks in Redis; every lock of a database has a fencing token, so use type: "reentrant"',
-  permits: 'a lock of a database has a single holder; use Redis for permits, or a lock without them',
 };
 
 /** Why a row cannot be a lock of this type. */

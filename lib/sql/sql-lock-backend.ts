@@ -42,6 +42,7 @@ const GOODBYE = 500;
  */
 export class SqlLockBackend implements LockBackend {
   readonly synchronizers = undefined;
+  readonly permitsRefusal = 'a lock of a database has one holder. Use a single Redis, or leave out permits';
   readonly confirmsReleases = 'a lock is released by a statement of its session, which can fail';
   readonly blocking: BlockingBackend;
   readonly adoptRefusal = 'a lock belongs to a database session, which ends with its process';

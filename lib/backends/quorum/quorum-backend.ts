@@ -70,6 +70,8 @@ export class QuorumBackend implements LockBackend {
   /** Undefined, because nodes that count permits independently would not agree on a number. */
   readonly synchronizers = undefined;
   readonly confirmsReleases = QUORUM_CONFIRMS;
+  readonly permitsRefusal =
+    'the nodes of a quorum may disagree about who holds the lock. Use a single Redis, or leave out permits';
   /** No single node would know all waits, so deadlocks are detected only among the callers of this backend. */
   readonly waits: InProcessWaits;
   private readonly nodes: QuorumNodes;
@@ -268,13 +270,7 @@ export class QuorumBackend implements LockBackend {
         'refused',
       );
     }
-    if (type === 'permits') {
-      throw new BackendError(
-        'a quorum has no permits: its nodes may disagree about who holds them. Use a single Redis, or a lock without permits',
-        'denied',
-        'refused',
-      );
-    }
+    if (type === 'permits') throw new BackendError(this.permitsRefusal, 'denied', 'refused');
   }
 }
 

@@ -88,6 +88,7 @@ export class RedisBackend implements QuorumMember {
   readonly waits: RedisWaits;
   readonly directory: RedisDirectory;
   readonly confirmsReleases: string | undefined;
+  readonly permitsRefusal: string | undefined;
   private readonly connection: RedisConnection;
   private readonly channels: ReleaseChannels;
   private readonly scripts: ScriptContext;
@@ -103,6 +104,7 @@ export class RedisBackend implements QuorumMember {
   constructor(private readonly options: RedisBackendOptions) {
     const { runtime, commandTimeout, minReplicas, onError, onWarning = () => {} } = options;
     this.confirmsReleases = minReplicas > 0 ? REPLICAS_CONFIRM : undefined;
+    this.permitsRefusal = minReplicas > 0 ? 'it is not combined with minReplicas. Leave out one of them' : undefined;
     const context: ConnectionContext = {
       runtime,
       commandTimeout,

@@ -15,6 +15,7 @@ import type { UnusedOwner } from './unused-owner.js';
 interface AttemptTerms {
   readonly type: HeldType;
   readonly leaseTime: number;
+  readonly permits?: number | undefined;
 }
 
 /** The parts that an attempt needs. */
@@ -107,6 +108,7 @@ export class Attempt implements AcquireRequest, Linked<Attempt> {
 
   readonly type: HeldType;
   readonly leaseTime: number;
+  readonly permits: number | undefined;
   /** Forced releases of the owner while the request was pending. */
   private interference: Interference | undefined = undefined;
 
@@ -120,12 +122,13 @@ export class Attempt implements AcquireRequest, Linked<Attempt> {
     private readonly services: AttemptServices,
     readonly key: string,
     readonly owner: string,
-    { type, leaseTime }: AttemptTerms,
+    { type, leaseTime, permits }: AttemptTerms,
     public reserve = 0,
     readonly waiterTimeout = 0,
   ) {
     this.type = type;
     this.leaseTime = leaseTime;
+    this.permits = permits;
     this.sent = this.answeredAt = services.clock.now();
     services.pendingAttempts.begin(this);
   }

@@ -140,7 +140,9 @@ export class DeadlockDetector {
     await Promise.all(
       waits.map(async (wait) => {
         const gate = wait.gateId(this.clientId);
-        wait.holders = gate === undefined ? (await ask(wait.place.key)).slice(0, MOST_HOLDERS) : [gate];
+        const holders = gate === undefined ? (await ask(wait.place.key)).slice(0, MOST_HOLDERS) : [gate];
+        // If several hold permits, a cycle through one of them is no deadlock: another one may make room.
+        wait.holders = wait.waiter.terms.type === 'permits' && holders.length > 1 ? [] : holders;
       }),
     );
   }

@@ -17,6 +17,8 @@ type HandOffServices = AttemptServices &
 interface QueueOfHandOff {
   readonly key: string;
   readonly waiting: LinkedQueue<LockWaiter>;
+  /** The waiter that inherits the lock. */
+  readonly heir: LockWaiter | undefined;
   hold(held: HeldLock, now: Moment): void;
   giveBack(held: HeldLock): GivenBack;
   /** Gives a waiter a new owner id if its present one cannot be sent again. */
@@ -88,9 +90,19 @@ export class HandOff {
     if (held.downgrade !== undefined) return 'release';
     if (this.budget.isSpent(held, this.queue.waiting.length, now)) return 'release';
     if (next.triesOnce || !isTransferable(held.type) || next.terms.type !== held.type) return 'release';
+    if (held.permits !== undefined && !this.leavesRoom(held, held.permits, next)) return 'release';
     if (mayInherit(held, next, clock, now)) return 'local';
     // Locks that a blocking backend acquired together cannot be passed on one by one.
+    if (next.attempt !== undefined) return 'release';
     return held.block === undefined && backend.blocking !== undefined ? 'release' : 'transfer';
+  }
+
+  /**
+   * Whether a caller may inherit a permit. The backend has compared the number of holders with `granted`. A caller that
+   * lets fewer hold the lock has to ask again, and so does one for whom this process alone holds too many permits.
+   */
+  private leavesRoom(held: HeldLock, granted: number, { terms: { permits = 1 } }: LockWaiter): boolean {
+    return permits >= granted && permits >= this.tenure.sizeWith(held);
   }
 
   private passBy(
@@ -110,7 +122,7 @@ export class HandOff {
    */
   private passLater(held: HeldLock): void {
     if (held.lost !== undefined) return;
-    const next = this.queue.waiting.first;
+    const next = this.queue.heir;
     if (next !== undefined && this.route(held, next) === 'local') this.passHere(held, next);
     else this.services.events.unawaited(this.queue.giveBack(held));
   }

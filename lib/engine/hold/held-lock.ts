@@ -120,6 +120,8 @@ export class HeldLock implements Renewable<HeldLock> {
   readonly type: HeldType;
   /** The owner id, under which the backend stores the lock. */
   readonly owner: string;
+  /** How many may hold the lock, according to its acquisition; undefined for all types but `permits`. */
+  readonly permits: number | undefined;
   /** The lease time that the acquisition requested. */
   readonly leaseTime: number;
   /** Whether the watchdog never renews the lease. */
@@ -145,6 +147,7 @@ export class HeldLock implements Renewable<HeldLock> {
   ) {
     this.type = attempt.type;
     this.owner = attempt.owner;
+    this.permits = attempt.permits;
     this.leaseTime = this.validFor = attempt.leaseTime;
     this.fixed = fixed;
     this.confirmed = attempt.sent;

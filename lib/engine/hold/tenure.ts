@@ -1,8 +1,9 @@
-import type { Busy, HeldType, ReleaseReply } from '../../backends/lock-backend.js';
+import type { Busy, ReleaseReply } from '../../backends/lock-backend.js';
 import { unusedOwner } from '../ask/unused-owner.js';
 import { CHECKED, invariant } from '../invariants.js';
 import { announceLost } from '../lease/lease-events.js';
 import type { Services } from '../services.js';
+import type { AcquisitionTerms } from '../terms/lock-options.js';
 import type { GivenBack, HeldLock, LockWaiter, ReleaseListener, ReleaseOutcome } from './held-lock.js';
 import type { Moment } from './lease-clock.js';
 import { RecallableRelease } from './recallable-release.js';
@@ -27,7 +28,7 @@ interface QueueOfTenure {
 
 /**
  * One lock while this process holds it: its holders, and how they leave. Usually there is one holder. Only readers share
- * a lock, and a writer that has taken the read lock as well.
+ * a lock, a writer that has taken the read lock as well, and the holders of permits.
  *
  * A holder is *dropped* when this process stops holding the lock for it: by a release or a transfer to another owner,
  * or because it is *forgotten* (left to lapse) or *lost*. A release, transfer or detachment is *departing* until it is
@@ -57,9 +58,20 @@ export class Tenure {
     return this.holder !== undefined;
   }
 
-  /** Whether somebody who wants the lock as this type may hold it beside the present holders. */
-  admits(type: HeldType): boolean {
-    return this.holder === undefined || (type === 'read' && this.holder.type === 'read');
+  /** How many owners of this process hold the lock. */
+  get size(): number {
+    return this.holder === undefined ? 0 : 1 + this.others.length;
+  }
+
+  /** How many owners of this process hold the lock together with this one, which may have been dropped. */
+  sizeWith(held: HeldLock): number {
+    return held === this.holder || this.others.includes(held) ? this.size : this.size + 1;
+  }
+
+  /** Whether somebody who wants the lock on these terms may hold it beside the present holders. */
+  admits({ type, permits = 1 }: Pick<AcquisitionTerms, 'type' | 'permits'>): boolean {
+    if (this.holder === undefined) return true;
+    return type === 'permits' ? this.size < permits : type === 'read' && this.holder.type === 'read';
   }
 
   get isDeparting(): boolean {

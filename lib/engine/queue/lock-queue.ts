@@ -81,6 +81,11 @@ export class LockQueue implements LockKeeper, Asker<LockWaiter, AcquireReply> {
   private formerOwners: readonly string[] = [];
   /** The owner id of this process's place in the line. Whoever is first here asks under it. */
   private place: string | undefined = undefined;
+  /**
+   * For permits: how many callers ask side by side. After a busy answer it is one, because the next ones would be refused
+   * as well, and it doubles with each further permit that is granted.
+   */
+  private sideBySide = Number.POSITIVE_INFINITY;
 
   /** @param onIdle called when the queue has nothing left to do */
   constructor(
@@ -170,7 +175,7 @@ export class LockQueue implements LockKeeper, Asker<LockWaiter, AcquireReply> {
 
   /** Whether a single try would fail, as far as this process knows. */
   private isBusyFor(waiter: LockWaiter): boolean {
-    if (!this.tenure.admits(waiter.terms.type)) return true;
+    if (!this.tenure.admits(waiter.terms)) return true;
     const isResting = this.waitsInBackend || this.again?.resting;
     return this.waiting.length > 0 && (isResting || (this.attempts === 0 && this.claims === 0));
   }
@@ -194,15 +199,17 @@ export class LockQueue implements LockKeeper, Asker<LockWaiter, AcquireReply> {
 
   private serveNext(): void {
     if (CHECKED) this.check();
+    if (this.place !== undefined) this.leaveEmptyLine();
     const { state } = this;
     if (state === 'claimed') return this.admitClaimants();
     if (state === 'departing' || state === 'resting') return;
     const head = this.waiting.first;
     if (head === undefined) return;
-    if (!this.tenure.admits(head.terms.type)) {
+    if (!this.tenure.admits(head.terms)) {
       if (this.hasTriers) this.refuseTriers((trier) => this.line.busy(trier));
       return;
     }
+    if (this.type === 'permits') return this.askForPermits();
     if (head.terms.type !== 'read') {
       if (state === 'idle') this.asking = this.ask(head);
       return;
@@ -211,6 +218,21 @@ export class LockQueue implements LockKeeper, Asker<LockWaiter, AcquireReply> {
       if (reader.terms.type !== 'read') return;
       if (reader.attempt === undefined) this.ask(reader);
     }
+  }
+
+  /** Lets as many callers ask side by side as may hold the lock beside its holders here. */
+  private askForPermits(): void {
+    for (const waiter of this.waiting) {
+      if (this.attempts >= Math.min(Math.max(1, this.sideBySide), this.roomFor(waiter))) return;
+      if (waiter.attempt !== undefined) continue;
+      const attempt = this.ask(waiter);
+      this.asking ??= attempt;
+    }
+  }
+
+  /** How many more owners of this process may hold the lock, according to this waiter. */
+  private roomFor({ terms }: LockWaiter): number {
+    return (terms.permits ?? 1) - this.tenure.size;
   }
 
   /** Continues after a request, a hold or a pause has ended. */
@@ -234,7 +256,9 @@ export class LockQueue implements LockKeeper, Asker<LockWaiter, AcquireReply> {
   // ── Asking the backend ─────────────────────────────────────────────────────────────────────────────────────────────
 
   private get reserve(): number {
-    return this.waiting.length > 1 ? this.handOff.reserve : (this.handOffs?.reserve ?? 0);
+    const { first } = this.waiting;
+    const most = first === undefined || this.type !== 'permits' ? 1 : Math.max(1, this.roomFor(first));
+    return this.waiting.length > most ? this.handOff.reserve : (this.handOffs?.reserve ?? 0);
   }
 
   private ask(waiter: LockWaiter): Attempt {
@@ -280,6 +304,7 @@ export class LockQueue implements LockKeeper, Asker<LockWaiter, AcquireReply> {
   private granted(waiter: LockWaiter, outcome: Granted): void {
     const { reply, answeredAt } = outcome;
     this.again?.acquired();
+    this.sideBySide *= 2;
     const held = new HeldLock(this, outcome, waiter.terms.fixed, reply, Math.floor(answeredAt.monotonic));
     this.hold(held, answeredAt);
     if (this.waiting.remove(waiter)) waiter.grant(held);
@@ -290,6 +315,7 @@ export class LockQueue implements LockKeeper, Asker<LockWaiter, AcquireReply> {
   private foundBusy(waiter: LockWaiter, outcome: FoundBusy): void {
     const { reply, answeredAt } = outcome;
     this.line.foundBusy(reply, answeredAt, waiter.mayLeave);
+    this.sideBySide = 0.5; // it is one again after the next grant
     if (outcome.inDoubt) this.abandonOwner(waiter, outcome);
     else if (outcome.ownerSpent) waiter.ownerSpent = true;
     if (waiter.settled) this.unregister(waiter);
@@ -385,6 +411,8 @@ export class LockQueue implements LockKeeper, Asker<LockWaiter, AcquireReply> {
 
   /** Gives a waiter a new owner id before it asks again, if the backend has released its present id. */
   renewSpentOwner(waiter: LockWaiter): void {
+    // While others of this process hold permits, only a request under the place may use its owner id.
+    if (this.place !== undefined && this.type === 'permits') waiter.dropPlace(this.place);
     if (!waiter.ownerSpent) return;
     if (isRegistered(waiter)) this.formerOwners = [...this.formerOwners, waiter.owner];
     if (this.place === waiter.owner) this.place = undefined;
@@ -408,6 +436,11 @@ export class LockQueue implements LockKeeper, Asker<LockWaiter, AcquireReply> {
   private enterLine(waiter: LockWaiter): void {
     if (waiter.triesOnce || !this.again?.listens || this.turns !== undefined) return;
     if (!this.hasLine) return this.leaveLine();
+    // Others ask for permits beside the one that uses the place.
+    if (this.attempts > 0) {
+      if (this.place !== undefined) waiter.dropPlace(this.place);
+      return;
+    }
     if (this.place === undefined) this.place = waiter.owner;
     else waiter.takePlace(this.place);
   }
@@ -418,6 +451,11 @@ export class LockQueue implements LockKeeper, Asker<LockWaiter, AcquireReply> {
     unregister(this.services, { key: this.key, type: this.type, owner: this.place });
     this.waiting.first?.dropPlace(this.place);
     this.place = undefined;
+  }
+
+  /** Gives up the place of a process that nobody waits in any more, although it may hold permits. */
+  private leaveEmptyLine(): void {
+    if (this.waiting.length === 0 && this.attempts === 0) this.leaveLine();
   }
 
   /** Keeps the next writer registered, or the place in the line. */
@@ -498,7 +536,7 @@ export class LockQueue implements LockKeeper, Asker<LockWaiter, AcquireReply> {
     this.line.failure = undefined;
     this.line.forgetHolder();
     if (this.place === held.owner) this.place = undefined;
-    else this.leaveLine();
+    else if (this.type !== 'permits') this.leaveLine();
     this.tenure.hold(held, now);
   }
 
@@ -527,11 +565,22 @@ export class LockQueue implements LockKeeper, Asker<LockWaiter, AcquireReply> {
     held.downgrade?.abandon();
     const forgotten = tenure.giveBackForgotten(held);
     if (forgotten !== undefined) return forgotten;
-    const next = this.waiting.first;
+    const next = this.heir;
     const passed = next !== undefined && this.handOff.pass(held, next, now);
-    if (passed !== false) return passed;
+    if (passed !== false) {
+      if (this.place !== undefined) this.leaveEmptyLine();
+      return passed;
+    }
     if (held.type !== 'read') this.turns?.releasing();
     return tenure.giveBack(held, listener);
+  }
+
+  /** Who inherits the lock: the first waiter, or of those that wait for permits the first one that does not ask itself. */
+  get heir(): LockWaiter | undefined {
+    const { waiting } = this;
+    if (this.type !== 'permits' || this.attempts === 0) return waiting.first;
+    for (const waiter of waiting) if (waiter.attempt === undefined) return waiter;
+    return waiting.first;
   }
 
   /**

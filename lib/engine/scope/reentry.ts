@@ -69,7 +69,8 @@ export function shareMode(held: HeldLock, wanted: HeldType): ShareMode {
   }
   const both = isReadWrite(type) && isReadWrite(wanted);
   if (both) return wanted === 'read' ? 'shared' : 'exclusive';
-  if (!isReadWrite(type) && !isReadWrite(wanted)) return 'exclusive';
+  const unlike = (type === 'permits') !== (wanted === 'permits');
+  if (!unlike && !isReadWrite(type) && !isReadWrite(wanted)) return 'exclusive';
   throw new LockConfigurationError(
     `The lock '${name}' is held by this code as type '${type}' and requested as '${wanted}', so it would wait for itself. Use one type for one name`,
   );

@@ -38,6 +38,23 @@ export interface LockOptions {
   readonly leaseTime?: Duration;
   /** Default `'reentrant'`. */
   readonly type?: LockType;
+  /**
+   * How many callers may hold the lock at a time, in all processes: a whole number from 1 to 1,000. Each holder has a
+   * lease, which is renewed, lost and released like that of any lock. If one ends, its place is free at once.
+   *
+   * The number is not stored. Each call is compared with those that hold the lock at that moment, so replicas may use
+   * different numbers while a new version is deployed, and the number may depend on the caller. All users of the name
+   * should set it, because without it the lock has one holder and excludes those who have it.
+   *
+   * It cannot be combined with `type`, several names, `minReplicas`, `quorum` or locks in SQL. Re-entry takes no second
+   * place. Fencing tokens differ, but cannot fence off one of several holders: see docs/fencing-tokens.md. Default: one
+   * holder.
+   *
+   * ```ts
+   * await locks.withLock(`export:${tenant}`, { permits: 3, waitTime: '1m' }, () => exportAll(tenant));
+   * ```
+   */
+  readonly permits?: number;
   /** Ends the wait with LockAbortedError. It does not affect a lease that was granted. */
   readonly signal?: AbortSignal;
   /**
@@ -93,6 +110,8 @@ export interface Purpose {
 /** {@link LockOptions} with every default filled in and every value checked. */
 export interface AcquisitionTerms extends Purpose, WaitTerms {
   readonly type: HeldType;
+  /** How many may hold the lock; undefined for all types but `permits`. */
+  readonly permits: number | undefined;
   readonly leaseTime: Milliseconds;
   /** Whether the user set the leaseTime, so that the watchdog does not renew the lease. */
   readonly fixed: boolean;
@@ -109,6 +128,7 @@ export interface AcquisitionTerms extends Purpose, WaitTerms {
 /** The defaults that are the same for every service. */
 export const DEFAULT_TERMS = {
   type: 'reentrant',
+  permits: undefined,
   holdAtMost: FOREVER,
   fixed: false,
   signal: undefined,
@@ -125,6 +145,7 @@ const OPTION_NAMES = [
   'outageTimeout',
   'leaseTime',
   'type',
+  'permits',
   'signal',
   'onLost',
   'release',
@@ -132,6 +153,8 @@ const OPTION_NAMES = [
   'holdAtMost',
   'group',
 ];
+/** The most callers that may hold a lock at a time. */
+const MOST_PERMITS = 1_000;
 export const RELEASE_MODES: readonly ReleaseMode[] = ['confirmed', 'background'];
 const ADOPT_OPTION_NAMES: readonly string[] = [
   'leaseTime',
@@ -177,8 +200,10 @@ export function toTerms(options: LockOptions, defaults: AcquisitionTerms, what: 
   if (typeof group !== 'string' || group.length > LONGEST_GROUP) {
     throw new LockConfigurationError(`${what}: group must be a string of at most ${LONGEST_GROUP} characters`);
   }
+  const { permits } = options;
   return {
-    type,
+    type: permits === undefined ? type : 'permits',
+    permits: permits === undefined ? defaults.permits : toPermits(permits, options.type, what),
     group,
     method: defaults.method,
     skips: defaults.skips,
@@ -198,6 +223,23 @@ export function toTerms(options: LockOptions, defaults: AcquisitionTerms, what: 
       outageTimeout === undefined ? defaults.outageTimeout : toWaitTime(outageTimeout, `${what}: outageTimeout`),
     leaseTime: leaseTime === undefined ? defaults.leaseTime : toLeaseTime(leaseTime, `${what}: leaseTime`),
   };
+}
+
+/**
+ * Checks the option `permits`.
+ *
+ * @param type the option of this name, if it was given
+ * @throws LockConfigurationError, with a message that begins with `what`
+ */
+export function toPermits(permits: unknown, type: LockType | undefined, what: string): number {
+  if (type !== undefined && type !== 'reentrant')
+    throw new LockConfigurationError(
+      `${what}: permits and type: '${type}' exclude each other, because a lock that several may hold is a type of its own. Leave out one of them`,
+    );
+  const isCount = Number.isInteger(permits) && (permits as number) >= 1 && (permits as number) <= MOST_PERMITS;
+  if (isCount) return permits as number;
+  const shown = typeof permits === 'string' ? `'${permits.slice(0, 40)}'` : String(permits);
+  throw new LockConfigurationError(`${what}: permits is ${shown}; it must be a whole number from 1 to ${MOST_PERMITS}`);
 }
 
 /** Like {@link toTerms}, for an adoption. */

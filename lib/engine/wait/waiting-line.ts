@@ -204,7 +204,7 @@ export class WaitingLine<Queued extends Caller<never> & InLine & Linked<Queued> 
   /** The known holder of the lock: from this process, or from the backend's last answer. */
   private get knownHolder(): KnownHolder {
     const { clock, holders } = this.services;
-    const [held] = this.queue.holders;
+    const held = this.nextToEnd;
     if (held !== undefined) {
       const remaining = timeLeft(held.validFor, clock.age(held.confirmed));
       return { holder: held.owner, here: true, remaining, fixed: held.fixed, client: holders.own(held) };
@@ -214,6 +214,13 @@ export class WaitingLine<Queued extends Caller<never> & InLine & Linked<Queued> 
     const remaining = isLimited ? timeLeft(busyReply.remaining, clock.age(busyAt)) : -1;
     const holder = busyReply?.holder;
     return { holder, here: false, remaining, client: holders.known(holder), unrecorded: holders.unrecorded(holder) };
+  }
+
+  /** The holder of this process that a caller waits for. Any of several that hold permits may make room. */
+  private get nextToEnd(): HeldLock | undefined {
+    const { holders } = this.queue;
+    if (holders.length < 2 || holders[0].type !== 'permits') return holders[0];
+    return holders.reduce((one, other) => (other.leaseEnd < one.leaseEnd ? other : one));
   }
 }
 

@@ -13,6 +13,7 @@ const OPTION_NAMES: readonly string[] = [
   'outageTimeout',
   'leaseTime',
   'type',
+  'permits',
   'service',
   'onBusy',
   'holdAtLeast',

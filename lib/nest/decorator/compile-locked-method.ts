@@ -12,6 +12,7 @@ import {
   LONGEST_GROUP,
   type LockOptions,
   type Purpose,
+  toPermits,
 } from '../../engine/terms/lock-options.js';
 import type { LockService } from '../../service/lock-service.js';
 import { compileTemplate, type NamesOf } from '../key-template/key-template.js';
@@ -22,6 +23,7 @@ import type {
   DistributedLockOptions,
   LockKey,
   Method,
+  PermitsFunction,
   ReturnKind,
   SignalFunction,
 } from './distributed-lock.options.js';
@@ -46,6 +48,8 @@ export interface LockedMethod extends DecoratedMethod {
   readonly kind: ReturnKind;
   /** The terms of its acquisitions: its options, and the defaults of the service. */
   readonly termsIn: (locks: LockService) => AcquisitionTerms;
+  /** The option `permits` of a call, if it depends on the arguments. */
+  readonly permitsOf: PermitsFunction | undefined;
   readonly holdOptions: { readonly holdAtLeast?: Milliseconds };
   /** `undefined`: the call fails with LockBusyError. */
   readonly onBusy: BusyAnswer | undefined;
@@ -70,6 +74,7 @@ export function compileLockedMethod(
     ...compileMethod(key, body, options, where),
     kind: returnKindOf(prototype, key, body, options.returns, where),
     termsIn: resolvedOncePerService((locks) => locks.termsOf(lockOptions, purpose)),
+    permitsOf: typeof options.permits === 'function' ? options.permits : undefined,
     holdOptions: holdAtLeast === undefined ? {} : { holdAtLeast: least as Milliseconds },
     onBusy: toBusyAnswer(options.onBusy, prototype, where),
   };
@@ -113,23 +118,31 @@ function toNamesOf(key: LockKey, where: string, method: string): NamesOf {
 }
 
 /** @returns `undefined` if the service's defaults apply */
-function toLockOptions(
-  { waitTime, outageTimeout, leaseTime, holdAtMost, type, onLost, release, reentry, onBusy }: DistributedLockOptions,
-  where: string,
-): LockOptions | undefined {
+function toLockOptions(options: DistributedLockOptions, where: string): LockOptions | undefined {
+  const { waitTime, outageTimeout, leaseTime, holdAtMost, type, onLost, release, reentry, onBusy } = options;
   const isAnswered = onBusy !== undefined && onBusy !== 'throw';
-  const options = {
+  const permits = permitsAtFirst(options, where);
+  const lockOptions = {
     ...(isAnswered && { waitTime: 0 }),
     ...(waitTime !== undefined && { waitTime: toWaitTime(waitTime, `${where}: waitTime`) }),
     ...(outageTimeout !== undefined && { outageTimeout: toWaitTime(outageTimeout, `${where}: outageTimeout`) }),
     ...(leaseTime !== undefined && { leaseTime: toLeaseTime(leaseTime, `${where}: leaseTime`) }),
     ...(holdAtMost !== undefined && { holdAtMost: toMilliseconds(holdAtMost, `${where}: holdAtMost`, 1, MAX_TIMEOUT) }),
     ...(type !== undefined && { type }),
+    ...(permits !== undefined && { permits }),
     ...(onLost !== undefined && { onLost }),
     ...(release !== undefined && { release }),
     ...(reentry !== undefined && { reentry }),
   };
-  return Object.keys(options).length > 0 ? options : undefined;
+  return Object.keys(lockOptions).length > 0 ? lockOptions : undefined;
+}
+
+/** The option `permits`, or 1 as long as it depends on the arguments. */
+function permitsAtFirst({ permits, type, key }: DistributedLockOptions, where: string): number | undefined {
+  if (permits === undefined) return undefined;
+  if (Array.isArray(key) && key.length > 1)
+    throw new LockConfigurationError(`${where}: permits is for one name, and key is a list. Leave out one of them`);
+  return toPermits(typeof permits === 'function' ? 1 : permits, type, where);
 }
 
 /** Events and metrics identify the method by its template, because the lock's name changes from call to call. */

@@ -40,6 +40,9 @@ export type BusyAnswer<Args extends readonly unknown[] = Anything[]> = (busy: Lo
 /** Returns the signal that ends the wait of this call, or `undefined` for none. `this` is the instance. @publicApi */
 export type SignalFunction<Args extends readonly unknown[] = Anything[]> = (...args: Args) => AbortSignal | undefined;
 
+/** Returns how many may hold the lock that this call wants. `this` is the instance. @publicApi */
+export type PermitsFunction<Args extends readonly unknown[] = Anything[]> = (...args: Args) => number;
+
 /** What a decorated method returns. @publicApi */
 export type ReturnKind = 'promise' | 'observable' | 'iterable';
 
@@ -74,6 +77,16 @@ export interface DistributedLockOptions<Args extends readonly unknown[] = Anythi
   readonly leaseTime?: Duration;
   /** Default `'reentrant'`. */
   readonly type?: LockType;
+  /**
+   * How many calls with the same key may run at a time, in all processes: a whole number from 1 to 1,000, or a function of
+   * the method's arguments that returns it. The number is not stored: each call compares its own with those that run. It
+   * cannot be combined with `type` or with several names. See `LockOptions.permits`. Default: one call at a time.
+   *
+   * ```ts
+   * @DistributedLock({ key: 'export:#<args[0].id>', permits: (tenant: Tenant) => (tenant.plan === 'pro' ? 10 : 3) })
+   * ```
+   */
+  readonly permits?: number | PermitsFunction<Args>;
   /** Name of the RedisLockModule to use. Default: the one without a name. */
   readonly service?: string;
   /**

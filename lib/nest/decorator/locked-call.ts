@@ -1,5 +1,6 @@
 import { LockBusyError, LockConfigurationError } from '../../engine/errors.js';
 import type { Lease } from '../../engine/lease/lease.js';
+import { type AcquisitionTerms, toPermits } from '../../engine/terms/lock-options.js';
 import { IS_LOCK_SERVICE, type LockService } from '../../service/lock-service.js';
 import type { Lockable } from '../lock-service-property.js';
 import { adaptMock } from './adapt-mock.js';
@@ -36,7 +37,7 @@ export class LockedCall {
     const { method, instance, args, locks } = this;
     const { onBusy, where } = method;
     const names = method.namesOf({ instance, args, method: method.name });
-    const terms = method.termsIn(locks);
+    const terms = termsOf(method, locks, instance, args);
     const signal = signalOf(method, instance, args, left);
     const lease = locks.acquireUnder(names, signal === undefined ? terms : { ...terms, signal }, where);
     if (onBusy === undefined) return lease;
@@ -64,6 +65,26 @@ export class LockedCall {
   run(): unknown {
     return this.method.body.apply(this.instance, this.args as unknown[]);
   }
+}
+
+/**
+ * The terms of a call.
+ *
+ * @throws LockConfigurationError when the option `permits` returned no valid number
+ */
+function termsOf(
+  method: LockedMethod,
+  locks: LockService,
+  instance: Lockable,
+  args: readonly unknown[],
+): AcquisitionTerms {
+  const { permitsOf, where } = method;
+  const terms = method.termsIn(locks);
+  if (permitsOf === undefined) return terms;
+  return {
+    ...terms,
+    permits: toPermits(permitsOf.apply(instance, args as unknown[]), undefined, where),
+  };
 }
 
 /**
