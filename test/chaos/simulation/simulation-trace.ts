@@ -7,7 +7,10 @@ import type { VirtualTime } from './simulated/virtual-time.js';
 /** What happened to a request, or what a process has recorded about its leases. */
 export type TraceEvent =
   | { readonly kind: 'sent'; readonly request: TracedRequest }
-  /** `reserve`: how many tokens it asked for. `clock`: the clock of all tokens afterwards. */
+  /**
+   * `reserve`: how many tokens it asked for. `clock`: the clock of all tokens afterwards. `holder`: the owner of the lock
+   * afterwards.
+   */
   | {
       readonly kind: 'executed';
       readonly request: TracedRequest;
@@ -15,6 +18,7 @@ export type TraceEvent =
       readonly reply: unknown;
       readonly reserve: number;
       readonly clock: number;
+      readonly holder: string | undefined;
     }
   | { readonly kind: 'late' | 'request-lost'; readonly request: TracedRequest; readonly copy: Copy }
   | { readonly kind: 'resent'; readonly request: TracedRequest }
@@ -85,7 +89,8 @@ export class SimulationTrace implements LinkTrace {
     return {
       executed: (reply, copy) => {
         const reserve = 'reserve' in subject ? subject.reserve() : 0;
-        this.add({ kind: 'executed', request, copy, reply, reserve, clock: this.clock });
+        const holder = 'key' in subject ? this.holder(subject.key) : undefined;
+        this.add({ kind: 'executed', request, copy, reply, reserve, clock: this.clock, holder });
       },
       late: (copy) => {
         request.late = true;
@@ -110,6 +115,11 @@ export class SimulationTrace implements LinkTrace {
   /** The last token of the clock that all locks share. */
   private get clock(): number {
     return (this.server.store.fencing as unknown as { shared: { last: number } }).shared.last;
+  }
+
+  private holder(key: string): string | undefined {
+    const now = this.server.wall();
+    return this.server.store.locks.get(key, now)?.state(now).owners[0]?.owner;
   }
 
   private add(event: TraceEvent): void {

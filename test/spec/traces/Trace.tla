@@ -1,20 +1,27 @@
 -------------------------------- MODULE Trace --------------------------------
 (***************************************************************************)
-(* Histories of the simulation, checked step by step against Lease and     *)
-(* Tokens.  A trace has the steps of one lock; times are microseconds of   *)
-(* each machine's own clock.  Each step must be a step of Lease, with what *)
-(* the code has sent and answered, and tokens must be those of Tokens.     *)
+(* Histories of the simulation, checked step by step against Lease, Tokens *)
+(* and LineServer.  A trace has the steps of one lock; times are           *)
+(* microseconds of each machine's own clock.  Each step must be a step of  *)
+(* Lease, with what the code has sent and answered, tokens must be those   *)
+(* of Tokens, and whoever is granted the lock the first place of its line. *)
 (***************************************************************************)
 EXTENDS Lease, Tokens, Sequences, TLC, TraceData
 
 VARIABLES t,        \* which trace
           i,        \* its next step
           uses,     \* of each owner: the calls whose bodies run
+          line,     \* the places in the line of the lock, as in LineServer
           blocks,   \* of each owner: the tokens that the server has given it, with those reserved for hand-offs
           told,     \* until when each caller counts on the lock
           given     \* of each owner: the token of the latest body; 0: none
 
-traceVars == <<vars, tokenVars, t, i, uses, blocks, given, told>>
+traceVars == <<vars, tokenVars, t, i, uses, line, blocks, given, told>>
+
+(* How the server serves the line. Of LineServer, what is about places alone. *)
+Line == INSTANCE LineServer WITH Processes <- {}, Claim <- 1000000, LeaseTime <- 0, WaiterTimeout <- 0, Timeout <- 0,
+  MaxTime <- 0, MaxFaults <- 0, arrived <- <<>>, net <- {}, stalled <- {}, died <- <<>>, idle <- 0, faults <- 0, overtaken <- FALSE
+Claim == 1000000
 
 (* <<process, number, commandTimeout>> *)
 ProcessOf(o) == o[1]
@@ -33,7 +40,7 @@ TraceInit ==
      /\ now = first.t /\ clock = first.cl /\ time = first.t
      /\ own = [o \in owners |-> NewOwner] /\ uses = [o \in owners |-> {}]
      /\ blocks = [o \in owners |-> {}] /\ told = {} /\ given = [o \in owners |-> 0]
-  /\ lock = [owner |-> Nobody, until |-> 0] /\ requests = {} /\ answers = {}
+  /\ lock = [owner |-> Nobody, until |-> 0] /\ requests = {} /\ answers = {} /\ line = <<>>
   /\ last = 0 /\ highest = [l \in Locks |-> 0] /\ latest = [token |-> 1, before |-> 0, at |-> 0]
 
 ------------------------------------------------------------------------------
@@ -42,7 +49,7 @@ Abs(n) == IF n < 0 THEN -n ELSE n
 Tick ==
   /\ now <= S.t /\ now' = S.t /\ time' = S.t /\ clock' = S.cl
   /\ \A c \in DOMAIN clock : clock[c] <= S.cl[c] /\ Abs((S.cl[c] - clock[c]) - (S.t - now)) <= (S.t - now) \div 100 + 2
-  /\ UNCHANGED <<lock, requests, answers, own, last, highest, latest, t, i, uses, blocks, given, told>>
+  /\ UNCHANGED <<lock, requests, answers, own, last, highest, latest, t, i, uses, line, blocks, given, told>>
 
 (* A lease of several locks ends with the first of them. *)
 IsUntil(until, o) == until <= own[o].until + Rounding /\ (S.alone => until >= own[o].until - Rounding)
@@ -55,17 +62,49 @@ GrantsAsAnswered == /\ Grant(1, S.seen, S.reserve)
                     /\ latest'.token = S.token /\ last' = S.clock /\ last' - S.token = S.reserved
 RaisesOnly == Raise(S.seen) /\ last' = S.clock
 
+(* The line.  A place that has lapsed is as good as none. *)
+Places == Line!Living(line)
+Place(o) == [owner |-> o, lapses |-> now + S.waits]
+Renewed == [n \in 1..Len(Places) |-> IF Places[n].owner = S.o THEN Place(S.o) ELSE Places[n]]
+Entered == IF Line!IsIn(S.o, Places) THEN Renewed ELSE Append(Places, Place(S.o))
+IsFirst(o) == Places # <<>> /\ Head(Places).owner = o
+
+LineAfterExecution ==
+  CASE S.kind = "acquire" /\ ~S.ok /\ S.waits > 0 -> Entered
+    [] S.kind \in Taking /\ S.ok -> Line!Without(Places, S.o)
+    [] OTHER -> Places
+
+(* Whoever enters does not overtake. *)
+GoesInTurn == S.kind = "acquire" /\ S.ok /\ S.waits > 0 /\ Holder = Nobody => Line!IsNext(S.o)
+
+(* The first place gets the free lock, for the time of a claim. Its process will use it, or it is the last sign of it. *)
+Granted ==
+  /\ Holder = Nobody /\ IsFirst(S.o) /\ lock' = Line!Served(line).lock /\ line' = Line!Served(line).line
+  /\ own' = [own EXCEPT ![S.o].leftAt = IF WillUse(S.o) THEN @ ELSE now, ![S.o].lease = Max(@, Claim)]
+  /\ UNCHANGED <<now, clock, requests, answers, tokenVars, uses, blocks, given, told>>
+
+Free == [owner |-> Nobody, until |-> 0]
+KeepsPlace == /\ S.kept = Line!IsIn(S.o, Places) /\ line' = Renewed
+              /\ lock' = IF Holder = Nobody THEN Free ELSE lock
+LeavesLine == /\ line' = Line!Without(Places, S.o)
+              /\ lock' = IF Holder = S.o \/ (Holder = Nobody /\ IsFirst(S.o)) THEN Free ELSE lock
+OfLine(action) == action /\ UNCHANGED <<now, clock, requests, answers, own, tokenVars, uses, blocks, given, told>>
+
+(* A lock that was released is granted before anything else happens. *)
+MustBeGranted == lock = Free /\ Places # <<>>
+
 Executed ==
   \E m \in Sent(S.copy) :
     /\ Succeeds(m) = S.ok /\ IsLate(m) = FALSE
-    /\ Execute(m)
+    /\ Execute(m) /\ (GoesInTurn = TRUE) /\ line' = LineAfterExecution
     /\ IF S.kind \notin Taking THEN UNCHANGED <<tokenVars, blocks>>
        ELSE IF S.ok THEN GrantsAsAnswered /\ blocks' = [blocks EXCEPT ![S.o] = @ \cup {<<S.token, S.token + S.reserved>>}]
        ELSE RaisesOnly /\ (S.kind = "acquire" => S.holder = Holder) /\ UNCHANGED blocks
     /\ UNCHANGED <<uses, given, told>>
 
+(* What a caller got that had just left is handed on, with the next token of the block. *)
 IsNextToken(o, token) ==
-  IF given[o] = 0 THEN \E b \in blocks[o] : b[1] = token
+  IF given[o] = 0 THEN \E b \in blocks[o] : token = b[1] \/ (token = b[1] + 1 /\ token <= b[2])
   ELSE IF S.within THEN token = given[o]
   ELSE token > given[o] /\ \E b \in blocks[o] : b[1] < token /\ token <= b[2]
 
@@ -95,7 +134,7 @@ Lost == /\ S.call \in uses[S.o] /\ own[S.o].phase = "left" /\ ToldTo(S.call) # {
         /\ told' = told \ ToldTo(S.call) /\ UNCHANGED <<vars, tokenVars, uses, blocks, given>>
 
 LoseEverything == /\ IF Holder = Nobody THEN UNCHANGED vars ELSE ForceRelease
-                  /\ LoseClock /\ UNCHANGED <<uses, blocks, given, told>>
+                  /\ LoseClock /\ line' = <<>> /\ UNCHANGED <<uses, blocks, given, told>>
 
 Crashed == Crash(S.c) /\ uses' = [o \in DOMAIN uses |-> IF ClientOf(o) = S.c THEN {} ELSE uses[o]]
            /\ UNCHANGED <<tokenVars, blocks, given, told>>
@@ -105,16 +144,24 @@ Finish == /\ requests = {} /\ answers = {}
           /\ \A o \in DOMAIN own : uses[o] = {} /\ own[o].phase \in {"new", "left", "dead"}
           /\ UNCHANGED <<vars, tokenVars, uses, blocks, given, told>>
 
+(* So two parts of the process may release the owner of a place. *)
+ReleasesAgain == LET again == Request("release", S.o, S.o, 0, 0) IN
+  /\ S.placed /\ own[S.o].phase = "left" /\ own[S.o].settled /\ again \notin requests /\ requests' = requests \cup {again}
+  /\ UNCHANGED <<now, clock, lock, answers, own>>
+
 OfLease(action) == action /\ UNCHANGED <<tokenVars, uses, blocks, given, told>>
 
 Step ==
   CASE S.e = "acquire"  -> OfLease(Acquire(S.o, S.lease, S.deadline))
     [] S.e = "transfer" -> uses[S.from] = {} /\ OfLease(Transfer(S.from, S.o, S.lease, S.deadline))
     [] S.e = "renew"    -> OfLease(Renew(S.o, S.lease))
-    [] S.e = "release"  -> OfLease(SendRelease(S.o))
+    [] S.e = "release"  -> OfLease(SendRelease(S.o) \/ ReleasesAgain)
     [] S.e = "resend"   -> OfLease(Resend([kind |-> S.kind, owner |-> S.o, from |-> S.from, lease |-> S.lease,
                                            sent |-> S.sent, deadline |-> S.deadline, copy |-> 1]))
     [] S.e = "execute"  -> Executed
+    [] S.e = "grant"    -> Granted
+    [] S.e = "keep"     -> OfLine(KeepsPlace)
+    [] S.e = "leave"    -> OfLine(LeavesLine)
     [] S.e = "late"     -> \E m \in Sent(S.copy) : IsLate(m) /\ OfLease(Execute(m))
     [] S.e = "lose"     -> \E m \in Sent(S.copy) : OfLease(Lose(m))
     [] S.e = "refused"  -> \E m \in Sent(1) : OfLease(Refused(m))
@@ -134,10 +181,14 @@ Step ==
     [] S.e = "other raise" -> RaisesOnly /\ UNCHANGED <<vars, uses, blocks, given, told>>
     [] S.e = "finish"   -> Finish
 
+(* A place whose removal was not answered is released in the background, where no acquisition may ever have been in doubt. *)
+GivesUpPlace == /\ S.placed /\ own' = [own EXCEPT ![S.o] = Leave(S.o, Doubt(S.o))]
+                /\ OfLease(UNCHANGED <<now, clock, lock, requests, answers>>) /\ UNCHANGED <<t, i, line>>
+
 (* What the process does without a message: it lets go before it releases, and notices what it has lost. *)
 LetsGo == /\ S.e \in {"release", "lost"} /\ own[S.o].phase = "held"
           /\ IF S.e = "release" THEN uses[S.o] = {} ELSE own[S.o].removed \/ \E pair \in ToldTo(S.call) : Clock(S.o) >= pair[2] - Rounding
-          /\ OfLease(Release(S.o)) /\ UNCHANGED <<t, i>>
+          /\ OfLease(Release(S.o)) /\ UNCHANGED <<t, i, line>>
 
 IsDone == i > Len(Steps)
 
@@ -146,11 +197,13 @@ TokensGrow == latest.token > latest.before
 Promises == BeliefIsCovered /\ FreeInTime /\ NothingIsLeft /\ TokensGrow
 
 TraceNext ==
-  /\ Promises
+  /\ Promises /\ (MustBeGranted => S.e \in {"grant", "unread"})
   /\ IF IsDone THEN UNCHANGED traceVars
      ELSE IF now # S.t \/ clock # S.cl THEN Tick
      ELSE IF S.e \in {"release", "lost"} /\ own[S.o].phase = "held" THEN LetsGo
-     ELSE Step /\ i' = i + 1 /\ UNCHANGED t
+     ELSE IF S.e = "release" /\ own[S.o].phase = "new" THEN GivesUpPlace
+     ELSE /\ Step /\ i' = i + 1 /\ UNCHANGED t
+          /\ S.e \notin {"execute", "grant", "keep", "leave", "data lost"} => UNCHANGED line
 
 TraceSpec == TraceInit /\ [][TraceNext]_traceVars
 

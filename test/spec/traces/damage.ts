@@ -1,12 +1,13 @@
 import type { SeededRandom } from '../../support/seeded-random.js';
 import type { LockTrace, Step } from './trace-of-lock.js';
 
-export type Damage = 'dropped' | 'doubled' | 'swapped' | 'time changed' | 'token changed';
+export const DAMAGES = ['dropped', 'doubled', 'swapped', 'time changed', 'token changed', 'place changed'] as const;
 
-export const DAMAGES: readonly Damage[] = ['dropped', 'doubled', 'swapped', 'time changed', 'token changed'];
+export type Damage = (typeof DAMAGES)[number];
 
 /** A trace with one thing wrong in it, anywhere. */
-export function damaged({ steps, ...trace }: LockTrace, damage: Damage, chance: SeededRandom): LockTrace {
+export function damaged(trace: LockTrace, damage: Damage, chance: SeededRandom): LockTrace {
+  const { steps, owners } = trace;
   const copy = [...steps];
   // Steps of other locks matter to this one only as far as they move the clock of tokens. The last step is the check
   // that nothing is left.
@@ -27,6 +28,13 @@ export function damaged({ steps, ...trace }: LockTrace, damage: Damage, chance: 
     case 'token changed': {
       const index = chance.pick(steps.flatMap((step, n) => ('token' in step ? [n] : [])));
       copy[index] = { ...copy[index], token: (copy[index].token as number) + changeOf(chance) } as Step;
+      break;
+    }
+    case 'place changed': {
+      const index = chance.pick(steps.flatMap(({ e }, n) => (e === 'grant' || e === 'keep' ? [n] : [])));
+      const step = copy[index];
+      const others = owners.filter((owner) => String(owner) !== String(step.o));
+      copy[index] = step.e === 'keep' ? { ...step, kept: !step.kept } : { ...step, o: chance.pick(others) };
     }
   }
   return { ...trace, steps: copy };

@@ -61,8 +61,11 @@ class Projection {
   private readonly told = new Map<string, number>();
   private readonly locksOfCall = new Map<string, number>();
   private readonly leases = new Map<string, number>();
+  /** The owners that have asked for a place in the line. */
+  private readonly placed = new Set<string>();
   private now!: TracedEvent;
   private lastClock = 0;
+  private lastHolder: string | undefined;
   private isSpecified = true;
 
   constructor(
@@ -106,6 +109,7 @@ class Projection {
         return this.about(event.request, () => this.failed(event.request, event.outcome));
       case 'data-lost':
         this.lastClock = 0;
+        this.lastHolder = undefined;
         return this.add('data lost', {});
       case 'record':
         return this.recorded(event);
@@ -115,9 +119,11 @@ class Projection {
   private sent(request: TracedRequest): void {
     const { subject, validUntil } = request;
     if (subject.kind === 'acquire-all' || subject.kind === 'force' || subject.key !== this.key) return;
+    if (subject.kind === 'keep' || subject.kind === 'leave') return;
     this.sentAt.set(request.id, this.clock(request.process));
     const o = this.owner(subject.owner);
-    if (subject.kind === 'release') return this.add('release', { o });
+    if (subject.kind === 'release') return this.add('release', { o, placed: this.placed.has(subject.owner) });
+    if (subject.kind === 'acquire' && subject.waiterTimeout > 0) this.placed.add(subject.owner);
     const lease = subject.leaseTime * 1000;
     if (subject.kind === 'renew') {
       if (this.leases.get(subject.owner) !== lease) this.isSpecified = false;
@@ -137,8 +143,33 @@ class Projection {
     this.add('resend', { ...original, from, lease, deadline: deadlineOf(subject, validUntil) });
   }
 
-  private executed({ request, copy, reply, reserve, clock: token }: TracedEvent & { kind: 'executed' }): void {
+  private executed(event: TracedEvent & { kind: 'executed' }): void {
+    const { request, holder } = event;
     const { subject } = request;
+    if (!('key' in subject) || subject.key !== this.key) return this.executedStep(event);
+    const takes = subject.kind === 'acquire' || subject.kind === 'transfer';
+    const isGranted = holder !== undefined && holder !== this.lastHolder && !(takes && succeeded(request, event.reply));
+    this.lastHolder = holder;
+    // An acquisition finds the lock busy because it has just granted it.
+    if (isGranted && takes) this.add('grant', { o: this.owner(holder) });
+    this.executedStep(event);
+    if (isGranted && !takes) this.add('grant', { o: this.owner(holder) });
+  }
+
+  private executedStep({ request, copy, reply, reserve, clock: token }: TracedEvent & { kind: 'executed' }): void {
+    const { subject } = request;
+    if (subject.kind === 'leave') {
+      if (subject.key === this.key) this.add('leave', { o: this.owner(subject.owner) });
+      return;
+    }
+    if (subject.kind === 'keep') {
+      const waits = subject.waiterTimeout * 1000;
+      const kept = reply as readonly boolean[];
+      if (subject.key === this.key)
+        for (const [n, owner] of subject.owners.entries())
+          this.add('keep', { o: this.owner(owner), waits, kept: kept[n] });
+      return;
+    }
     const seen = tokenOf(request.seen);
     const clock = tokenOf(token);
     const before = this.lastClock;
@@ -158,6 +189,7 @@ class Projection {
         ok,
         ...(taken && { seen, clock }),
         ...(taken && ok && { reserve, ...tokensOf(reply) }),
+        ...(subject.kind === 'acquire' && { waits: subject.waiterTimeout * 1000 }),
         ...(subject.kind === 'acquire' && !ok && { holder: this.holder(reply) }),
       });
       if (request.read !== copy) this.add('unread', this.copyOf(request, copy));

@@ -8,6 +8,8 @@ export type Subject =
       readonly type: HeldType;
       readonly owner: string;
       readonly leaseTime: number;
+      /** For how long it keeps a place in line; 0: it enters no line. */
+      readonly waiterTimeout: number;
       /** It may grow until the request is executed, because nothing is serialised here. */
       readonly reserve: () => number;
     }
@@ -23,6 +25,8 @@ export type Subject =
   | { readonly kind: 'acquire-all'; readonly keys: readonly string[]; readonly types: readonly HeldType[] }
   | { readonly kind: 'renew'; readonly key: string; readonly owner: string; readonly leaseTime: number }
   | { readonly kind: 'release'; readonly key: string; readonly owner: string }
+  | { readonly kind: 'keep'; readonly key: string; readonly owners: readonly string[]; readonly waiterTimeout: number }
+  | { readonly kind: 'leave'; readonly key: string; readonly owner: string }
   | { readonly kind: 'force'; readonly key: string };
 
 /** If the client library sends a request twice, it reads the answer to the second copy. */

@@ -170,7 +170,7 @@ export class SimulatedLink implements LockBackend, ServerClient {
       this.lineOf('acquire', request),
       (backend) => raised(backend, [request], seen).acquire(request),
       withLimit,
-      subjectOf('acquire', request),
+      { ...subjectOf('acquire', request), waiterTimeout: request.waiterTimeout },
     );
     if (reply.acquired) this.sees(reply.token + reply.reserved);
     return reply;
@@ -258,12 +258,25 @@ export class SimulatedLink implements LockBackend, ServerClient {
   }
 
   refreshWaiters(places: readonly OwnerRef[], waiterTimeout: number): Promise<readonly boolean[]> {
-    return this.send(this.lineOf('places', places[0]), (backend) => backend.refreshWaiters(places, waiterTimeout));
+    const [{ key }] = places;
+    return this.send(
+      this.lineOf('places', places[0]),
+      (backend) => backend.refreshWaiters(places, waiterTimeout),
+      (kept) => kept,
+      undefined,
+      { kind: 'keep', key, owners: places.map(({ owner }) => owner), waiterTimeout },
+    );
   }
 
   removeWaiter(place: OwnerRef): Promise<void> {
     this.owners.givingBack(place);
-    return this.send(this.lineOf('places', place), (backend) => backend.removeWaiter(place));
+    return this.send(
+      this.lineOf('places', place),
+      (backend) => backend.removeWaiter(place),
+      () => {},
+      undefined,
+      { kind: 'leave', key: place.key, owner: place.owner },
+    );
   }
 
   forceRelease(key: string, expected?: ExpectedHolders): Promise<readonly string[]> {
@@ -297,12 +310,7 @@ export class SimulatedLink implements LockBackend, ServerClient {
     return new SimulatedSubscription(this, ask, listener, () => listener({ kind: 'resync' }));
   }
 
-  /** Traces know no grants to places of a line, so that processes are all woken while they are recorded. */
-  get line(): LineBackend | undefined {
-    return this.settings.trace === undefined ? this.places : undefined;
-  }
-
-  private readonly places: LineBackend = {
+  readonly line: LineBackend = {
     listen: (key, clientId, listener) => {
       if (this.closed) return { ready: new Promise(() => {}), close: () => {} };
       const ask = (hear: (wake: Wake) => void) => (this.backend.line as LineBackend).listen(key, clientId, hear);
