@@ -57,6 +57,12 @@ const measurements = {
     installPeers();
     node(...TYPESCRIPT, 'test/benchmark/crowd/crowd.ts', ...args);
   },
+  /** A lock that n may hold beside semaphores. */
+  permits(...args) {
+    if (!args.includes('--built')) build();
+    installPeers();
+    node(...TYPESCRIPT, 'test/benchmark/permits.mjs', ...args.filter((arg) => arg !== '--built'));
+  },
   /** One result for many callers on several processes: a single flight beside the same by hand. */
   flights(...args) {
     node('.ci/build/embed.mjs');

@@ -111,7 +111,8 @@ export class MemoryBackend implements LockBackend {
     const { key, type, owner, waiterTimeout } = request;
     if (busy !== undefined || waiterTimeout === 0 || !hasLine(type)) return busy;
     const first = this.store.lines.get(key, now)?.head(now)?.[0];
-    const isHeld = type !== 'permits' && this.store.locks.get(key, now) !== undefined;
+    const record = this.store.locks.get(key, now);
+    const isHeld = type === 'permits' ? record?.isHeldBy(owner, type, now) : record !== undefined;
     if (first === undefined || first === owner || isHeld) return undefined;
     this.messages.serveLine(key, false, now);
     return findBusy(this.store, request, now);

@@ -63,6 +63,11 @@ export class Tenure {
     return this.holder === undefined ? 0 : 1 + this.others.length;
   }
 
+  /** How many owners of this process hold the lock, as far as the backend has confirmed that others have left. */
+  get mostHolders(): number {
+    return this.size + this.departures;
+  }
+
   /** How many owners of this process hold the lock together with this one, which may have been dropped. */
   sizeWith(held: HeldLock): number {
     return held === this.holder || this.others.includes(held) ? this.size : this.size + 1;

@@ -35,7 +35,7 @@ type State = 'claimed' | 'departing' | 'resting' | 'held' | 'asking' | 'idle';
  *    or `fulfil`.
  * 2. `departing`: a release, a transfer or a detachment is unanswered. Nobody asks, because the answer would say that
  *    this process holds the lock. A release that waits to be sent is recalled for a caller that arrives (`recall`), and
- *    goes to it as if that caller had been waiting.
+ *    goes to it as if that caller had been waiting. Of permits, only those that are departing are not asked for.
  * 3. `resting`: another process holds the lock, or the backend does not answer. WhenToAsk says when to try again: after
  *    a message, when the holder's lease ends, or after a pause. TurnToAsk lets other processes go first. A backend with
  *    its own queue (`blocking`) answers instead.
@@ -103,7 +103,7 @@ export class LockQueue implements LockKeeper, Asker<LockWaiter, AcquireReply> {
 
   private get state(): State {
     if (this.claims > 0) return 'claimed';
-    if (this.tenure.isDeparting) return 'departing';
+    if (this.tenure.isDeparting && this.type !== 'permits') return 'departing';
     if (this.again?.resting) return 'resting';
     if (this.tenure.isHeld) return 'held';
     return this.attempts > 0 ? 'asking' : 'idle';
@@ -232,7 +232,7 @@ export class LockQueue implements LockKeeper, Asker<LockWaiter, AcquireReply> {
 
   /** How many more owners of this process may hold the lock, according to this waiter. */
   private roomFor({ terms }: LockWaiter): number {
-    return (terms.permits ?? 1) - this.tenure.size;
+    return (terms.permits ?? 1) - this.tenure.mostHolders;
   }
 
   /** Continues after a request, a hold or a pause has ended. */

@@ -135,6 +135,20 @@ export function describePermits(world: ContractWorld): void {
       expect(await joe.remaining()).toBeGreaterThan(CLAIM);
     });
 
+    it('tells nobody when a process takes the permit that it was granted', async () => {
+      if (!lines()) return;
+      const [ann, bob, eve, joe] = owners();
+      await ann.take(two);
+      await bob.take(two);
+      await eve.meet(waiting);
+      await joe.meet(waiting);
+      const listener = await world.listenInLine(joe);
+      await ann.release();
+      await eve.take(waiting);
+      await eve.inspect(); // gives a message time to arrive
+      expect(listener.heard).toEqual([]);
+    });
+
     it('is granted to the next in line when the process that was granted it has died, although others hold on', async () => {
       if (!lines()) return;
       const [ann, bob, eve, joe] = owners();

@@ -45,7 +45,8 @@ local places, lapses = lineOf(lock)
 local now = math.floor(micros / 1000)
 
 local busy = whyPermitWaits(lock, owner, permits, now)
-local first = not busy and firstInLine(places, lapses, now)
+-- Whoever was granted a permit before takes it now, and leaves the room for others as it is.
+local first = not busy and not holdsPermit(lock, owner, now) and firstInLine(places, lapses, now)
 if first and first ~= owner then
   serveLine(lock, publish, false)
   busy = whyPermitWaits(lock, owner, permits, now)

@@ -8,13 +8,24 @@
   ARGV[2 + i]  owner
 
   Returns an answer for each: how many clients listened, NOT_PUBLISHED (-2), { NOT_HELD (-1), server time in ms }, or
-  { { error, type of the lock } }.
+  { { error, type of the lock } }. For a single lock without other holders and waiters, returns only the number.
 ]]
--- @include ttl-replies
 -- @include release-replies
--- @include server-time
 -- @include prefixed
 -- @include publish-to
+local publish = ARGV[1]
+local freed
+
+-- The common case, which has to be fast: one lock with one holder. The key lasts as long as the lease of that holder.
+if #KEYS == 1 and redis.pcall('ZCARD', KEYS[1]) == 1 and redis.call('ZREM', KEYS[1], ARGV[3]) == 1 then
+  freed = publishTo(publish, prefixed('redisson_lock__channel', KEYS[1]), '0') or NOT_PUBLISHED
+  if publish == '' or redis.pcall('EXISTS', prefixed('nestjs_redis_lock_turns', KEYS[1])) ~= 1 then
+    return freed
+  end
+end
+
+-- @include ttl-replies
+-- @include server-time
 -- @include expire
 -- @include answer-of
 -- @include line/line-of
@@ -23,7 +34,12 @@
 -- @include line/serve-line
 -- @include permits/holds-permit
 -- @include permits/fit-to-permits
-local publish, now = ARGV[1], serverTime()
+local now = serverTime()
+
+-- The lock is released even if its line cannot be served.
+local function serve(lock, listeners)
+  pcall(serveLine, lock, publish, ARGV[2] == '1' or (listeners or 0) > 0)
+end
 
 local function release(i)
   local lock, owner = KEYS[i], ARGV[2 + i]
@@ -36,11 +52,14 @@ local function release(i)
     return NOT_PUBLISHED
   end
   local listeners = publishTo(publish, prefixed('redisson_lock__channel', lock), '0')
-  -- The lock is released even if its line cannot be served.
-  pcall(serveLine, lock, publish, ARGV[2] == '1' or (listeners or 0) > 0)
+  serve(lock, listeners)
   return listeners or NOT_PUBLISHED
 end
 
+if freed then
+  serve(KEYS[1], freed)
+  return freed
+end
 local answers = {}
 for i = 1, #KEYS do
   answers[i] = answerOf(release, i, i, 1)
