@@ -33,7 +33,10 @@ export interface RedisLockOptions {
   readonly applicationName?: string;
   /** Whether other modules can inject the service without importing the module. Default true. */
   readonly isGlobal?: boolean;
-  /** The prefix of every lock name in Redis, at most 512 bytes. Default `'lock:'`. */
+  /**
+   * The prefix of every lock name in Redis, at most 512 bytes. It must not begin with `nestjs_redis_lock_`. Default
+   * `'lock:'`.
+   */
   readonly keyPrefix?: string;
   /**
    * Whether a name may have a part (between colons or braces) that is exactly `undefined`, `null`, `NaN` or

@@ -209,6 +209,11 @@ describe('createLockService()', () => {
       { backend: 'memory', keyPrefix: '{app' },
       'keyPrefix must be a string whose braces are balanced',
     ],
+    [
+      'a prefix of our own keys',
+      { backend: 'memory', keyPrefix: 'nestjs_redis_lock_orders:' },
+      "keyPrefix begins with 'nestjs_redis_lock_', as the keys that this library keeps beside locks do, so that list() would miss all locks. Choose another one",
+    ],
     ['a prefix with half a character', { backend: 'memory', keyPrefix: 'app\ud83d' }, 'keyPrefix has half a character'],
     ['a watchdogTimeout under 100 ms', { backend: 'memory', watchdogTimeout: 50 }, 'watchdogTimeout is 50'],
     ['a negative waitTime', { backend: 'memory', waitTime: -1 }, 'waitTime is -1'],

@@ -198,6 +198,7 @@ describe('the options of lockRows and makeLockRows', () => {
     ['half a character', 'app\ud83d', 'keyPrefix has half a character (a lone surrogate)'],
     ['half a brace', '{app', 'keyPrefix must be a string whose braces are balanced'],
     ['no string', 5 as unknown as string, 'keyPrefix must be a string whose braces are balanced'],
+    ['reserved', 'nestjs_redis_lock_orders:', "keyPrefix begins with 'nestjs_redis_lock_', as the keys"],
     ['too long', 'p'.repeat(513), 'keyPrefix has 513 bytes; it may have at most 512'],
   ])('keyPrefix is refused if the module would refuse it: %s', async (_, keyPrefix, says) => {
     for (const call of [lockRows, makeLockRows]) {

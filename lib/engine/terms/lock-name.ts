@@ -62,6 +62,9 @@ export function refuseSuspiciousName(name: LockName, what: string): void {
     );
 }
 
+/** The keys that a backend keeps beside locks begin with this, or with names of Redisson. */
+const RESERVED = 'nestjs_redis_lock_';
+
 /** Half of the longest key, so that at least half remains for the name. */
 const MAX_PREFIX_BYTES = MAX_KEY_BYTES / 2;
 
@@ -69,6 +72,8 @@ const MAX_PREFIX_BYTES = MAX_KEY_BYTES / 2;
 export function prefixProblem(prefix: unknown): string | undefined {
   if (typeof prefix !== 'string' || !bracesPair(prefix)) return 'must be a string whose braces are balanced';
   if (!prefix.isWellFormed()) return 'has half a character (a lone surrogate)';
+  if (prefix.startsWith(RESERVED))
+    return `begins with '${RESERVED}', as the keys that this library keeps beside locks do, so that list() would miss all locks. Choose another one`;
   const bytes = Buffer.byteLength(prefix);
   return bytes > MAX_PREFIX_BYTES ? `has ${bytes} bytes; it may have at most ${MAX_PREFIX_BYTES}` : undefined;
 }
