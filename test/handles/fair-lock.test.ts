@@ -44,29 +44,31 @@ describe.each(STORES)('the fair lock, on %s', (store) => {
     expect(section.most).toBe(1);
   });
 
-  it('a message that arrives during an attempt of the waiter is not forgotten', async () => {
-    const [holder, process] = await world.processes(2);
-    const { locks, backend } = process;
-    const lease = await holder.locks.acquire('order', { type: 'fair' });
-    const leaving = new AbortController();
-    const left = locks.acquire('order', { type: 'fair', signal: leaving.signal }).catch(() => {});
-    // The second one when its subscription is confirmed. A heartbeat that comes late leads to a third.
-    await until(() => backend.count('acquire') >= 2);
-    const answered = latch();
-    backend.disturb(answerAfter(answered.promise), 'acquire');
-    const waiting = locks.acquire('order', { type: 'fair' });
-    await until(async () => (await holder.backend.inspect(`${world.keyPrefix}order`)).queue.length === 2);
-    leaving.abort();
-    await left;
-    await until(async () => (await holder.backend.inspect(`${world.keyPrefix}order`)).queue.length === 1);
-    await lease.release();
-    await sleep(200); // the message has arrived; the answer still says that the lock is busy
-    backend.heal();
-    answered.open();
-    const next = await woken(waiting);
-    expect(next.held).toBe(true);
-    await next.release();
-  });
+  it.each(['fair', 'reentrant', 'read', 'write'] as const)(
+    'the release of a %s lock during an attempt of the waiter is not forgotten',
+    async (type) => {
+      const [holder, process] = await world.processes(2);
+      const { locks, backend } = process;
+      const lease = await holder.locks.acquire('order', { type });
+      const leaving = new AbortController();
+      const left = locks.acquire('order', { type: 'fair', signal: leaving.signal }).catch(() => {});
+      await until(() => backend.isAsleep);
+      const answered = latch();
+      backend.disturb(answerAfter(answered.promise), 'acquire');
+      const waiting = locks.acquire('order', { type: 'fair' });
+      await until(async () => (await holder.backend.inspect(`${world.keyPrefix}order`)).queue.length === 2);
+      leaving.abort();
+      await left;
+      await until(async () => (await holder.backend.inspect(`${world.keyPrefix}order`)).queue.length === 1);
+      await lease.release();
+      await sleep(200); // the message has arrived; the answer still says that the lock is busy
+      backend.heal();
+      answered.open();
+      const next = await woken(waiting);
+      expect(next.held).toBe(true);
+      await next.release();
+    },
+  );
 
   it('lease timeout of a holder passes to the head', async () => {
     const [one, two, three] = await world.services(3);

@@ -132,11 +132,17 @@ export class FairQueue implements LockKeeper, Asker<LockWaiter, AcquireReply> {
   }
 
   private askFirst(): void {
-    if (this.waiting.first !== undefined) this.ask(this.waiting.first);
+    if (this.waiting.first !== undefined) this.wake(this.waiting.first);
   }
 
   private askAll(): void {
-    for (const waiter of this.waiting) this.ask(waiter);
+    for (const waiter of this.waiting) this.wake(waiter);
+  }
+
+  /** Lets a waiter ask: now, or once more after its present request, which may have been executed before the change. */
+  private wake(waiter: LockWaiter): void {
+    if (waiter.attempt === undefined) this.ask(waiter);
+    else waiter.woken = true;
   }
 
   /** Called when the request of a waiter has ended. */
@@ -241,9 +247,7 @@ export class FairQueue implements LockKeeper, Asker<LockWaiter, AcquireReply> {
   private heard(wake: Wake): void {
     if (wake.kind === 'resync' || wake.owner === undefined) return this.askAll();
     const waiter = this.byOwner.get(wake.owner);
-    if (waiter === undefined) return;
-    if (waiter.attempt === undefined) this.ask(waiter);
-    else waiter.woken = true;
+    if (waiter !== undefined) this.wake(waiter);
   }
 
   // ── Owner ids, and positions in the backend's queue ────────────────────────────────────────────────────────────────

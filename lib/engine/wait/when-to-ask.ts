@@ -32,6 +32,7 @@ export class WhenToAsk {
   private state: State = 'open';
   /** Listens for the release of a holder of another kind. */
   private otherKind: Subscription | undefined;
+  private otherKindHeldAs: Busy['heldAs'];
   private timer: Timer | undefined;
   /** Whether the lock may have been released since the current request was sent. */
   private missed = false;
@@ -167,9 +168,11 @@ export class WhenToAsk {
   }
 
   private listenTo(heldAs: NonNullable<Busy['heldAs']>): void {
-    if (this.otherKind !== undefined) return;
+    if (this.otherKind !== undefined && this.otherKindHeldAs === heldAs) return;
+    this.stopListeningToOthers();
     const subscription = this.subscribe(() => this.onChange(false), heldAs);
     this.otherKind = subscription;
+    this.otherKindHeldAs = heldAs;
     subscription.ready.then(() => {
       if (this.otherKind === subscription) this.onChange(false);
     });
