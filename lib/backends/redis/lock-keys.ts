@@ -1,4 +1,5 @@
-import { tagOf } from './hash-slot.js';
+import type { HeldType } from '../lock-backend.js';
+import { slotOf, tagOf } from './hash-slot.js';
 
 /*
  * The names of the keys and channels of a lock, Redisson's and our own. All are in the lock's hash slot. Other versions
@@ -82,9 +83,22 @@ export const latchChannel = (key: string): string => `redisson_countdownlatch__c
 export const latestRequest = (key: string, session: string): string =>
   `${prefixed('nestjs_redis_lock_request', key)}:${session}`;
 
-/** The clock of fencing tokens. There is one for all locks, or in a cluster one for each slot. */
-export function tokenClock(slot: number | undefined): string {
-  return slot === undefined ? 'nestjs_redis_lock_clock' : `nestjs_redis_lock_clock:{${tagOf(slot)}}`;
+/**
+ * The clock of the tokens of a lock, which is also the start value for the counter of a fenced lock. There is one for
+ * all locks, or in a cluster one for each slot.
+ */
+export function tokenClock({ isCluster }: Servers, key: string): string {
+  return isCluster ? `nestjs_redis_lock_clock:{${tagOf(slotOf(key))}}` : 'nestjs_redis_lock_clock';
+}
+
+/** The source of the next token of a lock: the clock, or the counter of a fenced lock. */
+export function tokenSource(servers: Servers, key: string, type: HeldType): string {
+  return type === 'fenced' ? fencingToken(key) : tokenClock(servers, key);
+}
+
+/** Of a connection: whether its keys are spread over slots. */
+interface Servers {
+  readonly isCluster: boolean;
 }
 
 function prefixed(prefix: string, key: string): string {

@@ -6,12 +6,11 @@ import type { ScriptContext } from '../calls/script-context.js';
 import type { RedisConnection } from '../connection/redis-connection.js';
 import type { ScriptCall } from '../connection/script-call.js';
 import type { HighestToken } from '../highest-token.js';
-import { readLease } from '../lock-keys.js';
+import { readLease, tokenClock } from '../lock-keys.js';
 import { arrayOf, integerOf } from '../reply-shape.js';
 import { scripts } from '../scripts.js';
 import { busyReply, copyOf } from './acquire-reply.js';
 import { TOKEN_COUNTER, WAITING_WRITERS } from './lock-scripts.js';
-import { clockOf } from './token-source.js';
 
 /**
  * Only a read/write lock has such a lease. Every key of a script needs a permission, so other types pass the lock
@@ -55,7 +54,7 @@ export class AcquireAllBatch implements BatchedScript<LocksOfCaller, AcquireAllR
   }
 
   keys(callers: readonly LocksOfCaller[]): string[] {
-    const keys = [clockOf(this.connection, callers[0].key)];
+    const keys = [tokenClock(this.connection, callers[0].key)];
     for (const { requests } of callers) for (const { key } of requests) keys.push(key);
     return keys;
   }
@@ -95,7 +94,7 @@ export async function acquireAll(
   const [{ key, leaseTime }] = requests;
   const { reply, call } = await single.callInTime(
     scripts['acquire-all'],
-    [clockOf(connection, key), ...keysOf(KEYS_OF_EACH, requests)],
+    [tokenClock(connection, key), ...keysOf(KEYS_OF_EACH, requests)],
     [highestToken.seen, String(leaseTime), ...requests.flatMap(argsOf)],
   );
   const server = connection.description;

@@ -5,11 +5,11 @@ import { keysOf, refuseFailure } from '../calls/item-answer.js';
 import type { RedisConnection } from '../connection/redis-connection.js';
 import type { ScriptCall } from '../connection/script-call.js';
 import type { HighestToken } from '../highest-token.js';
+import { tokenClock } from '../lock-keys.js';
 import { integerOf } from '../reply-shape.js';
 import { scripts } from '../scripts.js';
 import { busyReply, isHeldAs } from './acquire-reply.js';
 import { type AcquireScript, LOCK_SCRIPTS } from './lock-scripts.js';
-import { clockOf } from './token-source.js';
 
 /** Acquisitions of one lock type, sent together. */
 export class AcquireBatch implements BatchedScript<MemberAcquireRequest, AcquireReply> {
@@ -40,7 +40,7 @@ export class AcquireBatch implements BatchedScript<MemberAcquireRequest, Acquire
 
   keys(requests: readonly MemberAcquireRequest[]): string[] {
     const keys = keysOf(this.form.keys, requests);
-    keys.unshift(clockOf(this.connection, requests[0].key));
+    keys.unshift(tokenClock(this.connection, requests[0].key));
     return keys;
   }
 

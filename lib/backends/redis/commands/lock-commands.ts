@@ -16,12 +16,11 @@ import {
 import { servesLines } from '../../owner-ids.js';
 import { keysOf } from '../calls/item-answer.js';
 import type { ScriptContext } from '../calls/script-context.js';
-import { fencingToken, lastTicket } from '../lock-keys.js';
+import { fencingToken, lastTicket, tokenClock, tokenSource } from '../lock-keys.js';
 import { arrayOf, integerOf } from '../reply-shape.js';
 import { scripts } from '../scripts.js';
 import { busyReply, copyOf, remainingTime } from './acquire-reply.js';
 import { FAIR_KEYS, LOCK_SCRIPTS, TOKEN_COUNTER } from './lock-scripts.js';
-import { clockOf, tokenSource } from './token-source.js';
 
 /** Replaces an owner by another one in one step; undefined when it did not hold the lock. */
 export async function transfer(request: TransferRequest, context: ScriptContext): Promise<Acquired | undefined> {
@@ -46,7 +45,7 @@ export async function enterLine(request: AcquireRequest, context: ScriptContext)
   const { connection, highestToken, single, replicaCheck } = context;
   const { key, type, owner, leaseTime, reserve, waiterTimeout } = request;
   const publish = await context.publishMode.command(key);
-  const keys = [clockOf(connection, key), key, ...(type === 'fenced' ? [fencingToken(key)] : [])];
+  const keys = [tokenClock(connection, key), key, ...(type === 'fenced' ? [fencingToken(key)] : [])];
   const args = [highestToken.seen, leaseTime, reserve, owner, waiterTimeout, publish].map(String);
   if (type === 'permits') args.push(String(request.permits));
   const script = scripts[type === 'permits' ? 'enter-permits-line' : 'enter-line'];

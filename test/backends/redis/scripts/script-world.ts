@@ -2,7 +2,7 @@ import { tokenClock } from '../../../../lib/backends/redis/lock-keys.js';
 import { type ScriptName, scripts } from '../../../../lib/backends/redis/scripts.js';
 import { RedisWorld } from '../redis-world.js';
 
-export const CLOCK = tokenClock(undefined);
+export const CLOCK = tokenClock({ isCluster: false }, '');
 /** A deadline that no test reaches, in ms of any server's time. */
 export const LATER = '9007199254740';
 /** A reading of the clock of tokens that server time does not reach, so that the clock alone decides the next token. */

@@ -9,11 +9,10 @@ import type {
 } from '../../../flight-backend.js';
 import type { ScriptContext } from '../../calls/script-context.js';
 import type { SingleCalls } from '../../calls/single-calls.js';
-import { flightResult, forgottenAt, wantedResult } from '../../lock-keys.js';
+import { flightResult, forgottenAt, tokenClock, wantedResult } from '../../lock-keys.js';
 import { arrayOf, integerOf, unexpected } from '../../reply-shape.js';
 import { scripts } from '../../scripts.js';
 import { busyReply, copyOf } from '../acquire-reply.js';
-import { clockOf } from '../token-source.js';
 
 /** What a release answers when the owner did not hold the lock. See scripts/includes/release-replies.lua. */
 const NOT_HELD = -1;
@@ -74,14 +73,14 @@ export class RedisFlights implements FlightBackend {
 
   async forget(key: string): Promise<boolean> {
     const { single, connection, highestToken } = this.context;
-    const keys = [clockOf(connection, key), key, flightResult(key), forgottenAt(key)];
+    const keys = [tokenClock(connection, key), key, flightResult(key), forgottenAt(key)];
     const reply = await single.call(scripts['forget-result-4'], keys, [highestToken.seen]);
     return integerOf(reply, connection.description) === 1;
   }
 
   async inspect(key: string): Promise<ResultState | undefined> {
     const { single, connection } = this.context;
-    const reply = await single.call(scripts['inspect-result-2'], [clockOf(connection, key), flightResult(key)], []);
+    const reply = await single.call(scripts['inspect-result-2'], [tokenClock(connection, key), flightResult(key)], []);
     if (reply === null) return undefined;
     const [size, remaining] = arrayOf(reply, connection.description).map((n) => integerOf(n, connection.description));
     return { size, remaining };
@@ -114,7 +113,7 @@ export class RedisFlights implements FlightBackend {
   }
 
   private keys(key: string): string[] {
-    const clock = clockOf(this.context.connection, key);
+    const clock = tokenClock(this.context.connection, key);
     return [clock, key, flightResult(key), wantedResult(key), forgottenAt(key)];
   }
 }
