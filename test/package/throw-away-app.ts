@@ -44,6 +44,7 @@ export async function packLibrary(folder: string): Promise<string> {
       }
     });
   }
+  await node(ROOT, [join(ROOT, '.ci/build/manifest.mjs'), 'publish', join(folder, 'library')]);
   const answer = await npm(join(folder, 'library'), [
     'pack',
     '--ignore-scripts',
@@ -57,7 +58,7 @@ export async function packLibrary(folder: string): Promise<string> {
 /** An app in a temporary folder, with the packed library and packages of the registry installed. */
 export class ThrowAwayApp {
   private constructor(
-    private readonly folder: string,
+    readonly path: string,
     private readonly compiler: string,
   ) {}
 
@@ -97,8 +98,8 @@ export class ThrowAwayApp {
       types: ['node'],
       ...options,
     };
-    await writeFile(join(this.folder, 'tsconfig.json'), JSON.stringify({ compilerOptions, files }));
-    await node(this.folder, [compiler === undefined ? this.compiler : join(ROOT, 'node_modules', compiler)]);
+    await writeFile(join(this.path, 'tsconfig.json'), JSON.stringify({ compilerOptions, files }));
+    await node(this.path, [compiler === undefined ? this.compiler : join(ROOT, 'node_modules', compiler)]);
   }
 
   /**
@@ -111,29 +112,29 @@ export class ThrowAwayApp {
 
   /** Runs Node.js in the app, and gives what it printed. */
   node(args: string[], env: Record<string, string> = {}): Promise<string> {
-    return node(this.folder, args, env);
+    return node(this.path, args, env);
   }
 
   /** Copies a file of the folder `programs`, or all files of a folder in it, into the app. */
   async add(program: string): Promise<void> {
     const isFile = program.includes('.');
-    await cp(join(PROGRAMS, program), isFile ? join(this.folder, program) : this.folder, { recursive: true });
+    await cp(join(PROGRAMS, program), isFile ? join(this.path, program) : this.path, { recursive: true });
   }
 
   async write(file: string, text: string): Promise<void> {
-    await mkdir(dirname(join(this.folder, file)), { recursive: true });
-    await writeFile(join(this.folder, file), text);
+    await mkdir(dirname(join(this.path, file)), { recursive: true });
+    await writeFile(join(this.path, file), text);
   }
 
   read(file: string): Promise<string> {
-    return readFile(join(this.folder, file), 'utf8');
+    return readFile(join(this.path, file), 'utf8');
   }
 
   /**
    * Lets the app use a package that this repository has installed, which saves installing a large one again and again.
    */
   async link(name: string): Promise<void> {
-    const path = join(this.folder, 'node_modules', name);
+    const path = join(this.path, 'node_modules', name);
     await mkdir(dirname(path), { recursive: true });
     await symlink(join(ROOT, 'node_modules', name), path);
   }
@@ -141,20 +142,20 @@ export class ThrowAwayApp {
   /** Runs the compiled tests with the app's Vitest, and gives how many passed. */
   async vitest(test: string): Promise<number> {
     const args = ['node_modules/vitest/vitest.mjs', 'run', '--reporter=json', test];
-    return JSON.parse(await node(this.folder, args)).numPassedTests;
+    return JSON.parse(await node(this.path, args)).numPassedTests;
   }
 
   /** Runs a command that a package has installed, and gives what it printed. */
   command(name: string, args: string[], env: Record<string, string> = {}): Promise<string> {
-    return execute(join(this.folder, 'node_modules/.bin', name), args, this.folder, env);
+    return execute(join(this.path, 'node_modules/.bin', name), args, this.path, env);
   }
 
   async remove(): Promise<void> {
-    await rm(this.folder, { recursive: true, force: true });
+    await rm(this.path, { recursive: true, force: true });
   }
 
   get #require(): NodeJS.Require {
-    return createRequire(join(this.folder, 'package.json'));
+    return createRequire(join(this.path, 'package.json'));
   }
 }
 

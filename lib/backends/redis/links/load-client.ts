@@ -30,8 +30,25 @@ export function loadIoredis(): IoredisModule | undefined {
   return undefined;
 }
 
-/** node-redis. Undefined if it is not installed. */
+/**
+ * node-redis. Undefined if it is not installed.
+ *
+ * @throws ConnectionError if the installed version is too old
+ */
 export function loadNodeRedis(): NodeRedisModule | undefined {
+  const nodeRedis = findNodeRedis();
+  if (nodeRedis !== undefined && !('createSentinel' in nodeRedis)) refuseOldNodeRedis();
+  return nodeRedis;
+}
+
+/** An application may have node-redis 4 for other purposes, beside ioredis. */
+export function refuseOldNodeRedis(): never {
+  throw new ConnectionError(
+    'The node-redis of the connection is too old: locks need redis 5 or 6. npm install redis@latest, or leave it and npm install ioredis, which a connection by URL then uses',
+  );
+}
+
+function findNodeRedis(): NodeRedisModule | undefined {
   try {
     return typeof require === 'function' ? require('redis') : fromHere?.('redis');
   } catch (error) {

@@ -2,7 +2,7 @@ import type { NodeRedisConnection } from '../connection.js';
 import type { ConnectionContext } from '../connection-context.js';
 import { ConnectionError } from '../connection-error.js';
 import { checkDatabaseNumber } from '../database-number.js';
-import { requireNodeRedis } from '../load-client.js';
+import { refuseOldNodeRedis, requireNodeRedis } from '../load-client.js';
 import type { Topology } from '../topology.js';
 import { checkHost, readUrl } from '../url-settings.js';
 import { checkNodeRedisOptions } from './check-node-redis-options.js';
@@ -105,13 +105,15 @@ function isCluster(source: object): source is NodeRedisCluster {
 }
 
 function refuseOtherKinds(source: object): void {
+  // Clients of node-redis 4; its clusters are those without `_options`.
+  if ('v4' in source || 'nodeByAddress' in source) refuseOldNodeRedis();
   const { options, isPubSubActive, isWatching } = source as Partial<NodeRedisClient & { isWatching: boolean }>;
   if (options === undefined) {
     throw new ConnectionError(
       'The connection is a pool, or a client within a wrapper, of node-redis, whose settings cannot be read: give what createClient(), createCluster() or createSentinel() returns',
     );
   }
-  if (options.legacyMode || 'v4' in source)
+  if (options.legacyMode)
     throw new ConnectionError('The node-redis client of the connection is in legacy mode: give one without legacyMode');
   if (isPubSubActive)
     throw new ConnectionError(
