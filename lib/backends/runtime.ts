@@ -1,3 +1,6 @@
+/** The longest timer of Node.js, in milliseconds. With a longer one, setTimeout would fire at once. */
+export const LONGEST_TIMER = 2 ** 31 - 1;
+
 /** A timer that can be cancelled. @publicApi */
 export interface Timer {
   cancel(): void;

@@ -1,9 +1,6 @@
 import { randomUUID } from 'node:crypto';
-import type { Runtime, Timer } from '../backends/runtime.js';
+import { LONGEST_TIMER, type Runtime, type Timer } from '../backends/runtime.js';
 import { outsideLocks } from './scope/lock-scope.js';
-
-/** With a longer delay, setTimeout would fire at once. */
-const LONGEST_DELAY = 2 ** 31 - 1;
 
 /** The {@link Runtime} of a real Node.js process. @publicApi */
 export const nodeRuntime: Runtime = {
@@ -21,7 +18,7 @@ class NodeTimer implements Timer {
   private readonly handle: NodeJS.Timeout;
 
   constructor(delay: number, callback: () => void, keepAlive: boolean) {
-    this.handle = setTimeout(callback, Math.min(Math.ceil(Math.max(delay, 0)), LONGEST_DELAY));
+    this.handle = setTimeout(callback, Math.min(Math.ceil(Math.max(delay, 0)), LONGEST_TIMER));
     if (!keepAlive) this.handle.unref();
   }
 

@@ -1,6 +1,6 @@
 import { setImmediate as realSetImmediate } from 'node:timers';
 import { printsAs } from '../backends/prints-as.js';
-import type { Runtime, Timer } from '../backends/runtime.js';
+import { LONGEST_TIMER, type Runtime, type Timer } from '../backends/runtime.js';
 import { nodeRuntime } from '../engine/node-runtime.js';
 import { type Duration, toMilliseconds } from '../engine/terms/duration.js';
 
@@ -28,8 +28,7 @@ interface Event {
   disarm(): void;
 }
 
-/** The longest delay of setTimeout, and how much too early a fake timer may fire. */
-const LONGEST_DELAY = 2 ** 31 - 1;
+/** How much too early a fake timer may fire. */
 const ROUNDING = 1;
 
 /** A runtime whose time is real time, or the time of fake timers, plus an offset. */
@@ -94,7 +93,7 @@ export class TestRuntime implements Runtime, TestClock {
   private arm(event: Event): void {
     event.disarm();
     const { setTimeout, clearTimeout } = globalThis;
-    const delay = Math.min(Math.max(Math.ceil(event.due - this.monotonic()), 0), LONGEST_DELAY);
+    const delay = Math.min(Math.max(Math.ceil(event.due - this.monotonic()), 0), LONGEST_TIMER);
     const timer = nodeRuntime.detached(() => setTimeout(() => this.wake(event), delay));
     if (event.keepAlive === undefined) timer.unref();
     event.disarm = () => clearTimeout(timer);

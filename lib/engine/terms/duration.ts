@@ -1,4 +1,5 @@
 import ms from 'ms';
+import { LONGEST_TIMER } from '../../backends/runtime.js';
 import { LockConfigurationError } from '../errors.js';
 
 /**
@@ -34,8 +35,8 @@ export const FOREVER = Number.POSITIVE_INFINITY as Milliseconds;
  */
 export const MIN_LEASE_TIME = 100;
 
-/** The longest timer of Node.js. With a longer one, setTimeout would fire at once. */
-export const MAX_TIMEOUT = 2 ** 31 - 1;
+/** The largest value of an option that sets a timer. */
+export const MAX_TIMEOUT = LONGEST_TIMER;
 
 /**
  * Ten years as `ms` counts them, so that `'10y'` is allowed. It is far below the limit of PEXPIRE, and remains exact

@@ -1,9 +1,9 @@
 import type { RowQuery } from '../lock-rows-options.js';
+import { toMilliseconds } from '../server/postgres-statements.js';
 import { codesOf, rowsOf } from './rows-of.js';
 
 /** lock_not_available: NOWAIT or lock_timeout. */
 const BUSY = '55P03';
-const LONGEST_TIMEOUT = 2 ** 31 - 1;
 
 export class PostgresRows {
   readonly quote = '"';
@@ -20,7 +20,7 @@ export class PostgresRows {
   async within(query: RowQuery, waitTime: number | undefined, work: () => Promise<void>): Promise<void> {
     if (waitTime === undefined || waitTime === 0) return work();
     const [before] = rowsOf(await query("SELECT current_setting('lock_timeout') AS time", []));
-    const limit = Number.isFinite(waitTime) ? Math.min(Math.ceil(waitTime), LONGEST_TIMEOUT) : 0;
+    const limit = Number.isFinite(waitTime) ? toMilliseconds(waitTime) : 0;
     await query("SELECT set_config('lock_timeout', $1, true)", [String(limit)]);
     await work();
     await query("SELECT set_config('lock_timeout', $1, true)", [String(before.time)]);

@@ -1,4 +1,4 @@
-import type { Timer } from '../../runtime.js';
+import { LONGEST_TIMER, type Timer } from '../../runtime.js';
 import { slotOf } from '../hash-slot.js';
 import { openTopology } from '../links/choose-client.js';
 import type { Connection } from '../links/connection.js';
@@ -17,9 +17,6 @@ interface ConnectionExtras {
   /** Called once with the reply to INFO, when a server has answered for the first time. */
   readonly onFirstAnswer?: (info: string) => void;
 }
-
-/** The longest time of a timer in Node.js. */
-const LONGEST_TIME = 2 ** 31 - 1;
 
 /**
  * The connection on which scripts run. All calls to the servers of one {@link Topology} share it.
@@ -123,7 +120,7 @@ export class RedisConnection {
   /** Keeps the process alive until it is closed. */
   keepAlive(): void {
     if (this.closed) return;
-    this.keptAlive = this.context.runtime.timer(LONGEST_TIME, () => this.keepAlive(), 'keep-alive');
+    this.keptAlive = this.context.runtime.timer(LONGEST_TIMER, () => this.keepAlive(), 'keep-alive');
   }
 
   /** Closes our own connections; unanswered commands fail. Settles when the connections are closed. */

@@ -1,9 +1,10 @@
 import type { ClusterOptions, Redis, RedisOptions } from 'ioredis';
+import { LONGEST_TIMER } from '../../../runtime.js';
 import type { ConnectionContext } from '../connection-context.js';
 import type { ClientSource } from './client-source.js';
 
 /** A `socketTimeout` that never ends. It cannot be removed, because ioredis may be about to start its timer again. */
-const NEVER = 2 ** 31 - 1;
+const NEVER = LONGEST_TIMER;
 
 /**
  * The method with which ioredis starts a timer and a listener for each command. A command without them takes a tenth
