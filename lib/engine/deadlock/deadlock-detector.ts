@@ -2,7 +2,9 @@ import type { BackendError } from '../../backends/lock-backend.js';
 import type { Runtime, Timer } from '../../backends/runtime.js';
 import type { WaitBackend } from '../../backends/wait-backend.js';
 import type { HolderClient } from '../clients/describe-holder.js';
+import { LAST_HAND_OFF_BUDGET } from '../hold/hand-off-budget.js';
 import type { LockWaiter } from '../hold/held-lock.js';
+import { CHECKED, invariant } from '../invariants.js';
 import { lockScopes } from '../scope/lock-scope.js';
 import { BackendTime } from './backend-time.js';
 import { confirmCycle } from './confirm-cycle.js';
@@ -13,8 +15,9 @@ import { NestedWait, type WaitingPlace } from './nested-wait.js';
 import { WaitJournal } from './wait-journal.js';
 
 /**
- * A wait of this length, in milliseconds, may be part of a deadlock. Locks of its caller are no longer handed off: see
- * HandOffBudget.
+ * A wait of this length, in milliseconds, may be part of a deadlock and is stored, under the owner ids of the locks that
+ * its caller holds. The next holder of such a lock must not get the same owner id by a hand-off, because it would be
+ * mistaken for the caller that waits. The budget for hand-offs of those locks began before the wait, so it is spent.
  */
 const LONG = 1_000;
 /** How often long waits are written to the journal and followed, in milliseconds. */
@@ -70,6 +73,7 @@ export class DeadlockDetector {
     private readonly identify: (owner: string) => Promise<HolderClient | undefined>,
     private readonly warn: (message: string) => void,
   ) {
+    if (CHECKED) invariant(LAST_HAND_OFF_BUDGET < LONG, 'a lock is handed off while a wait of its owner is stored');
     this.journal = backend && new WaitJournal(backend);
     this.time = backend && new BackendTime(backend, runtime);
   }

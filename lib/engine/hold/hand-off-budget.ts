@@ -8,9 +8,9 @@ import type { LeaseClock, Moment } from './lease-clock.js';
 const HAND_OFF_BUDGET = 20;
 /**
  * The budget when only one caller is left. With the usual budget, the process would need another acquisition just for
- * that caller.
+ * that caller. It is the longest time for which an owner id is handed off, and the deadlock detector relies on it.
  */
-const LAST_HAND_OFF_BUDGET = 25;
+export const LAST_HAND_OFF_BUDGET = 25;
 /**
  * How many fencing tokens to reserve at first. Blocks are powers of two, because only acquisitions that reserve equally
  * many tokens can share a script call.
