@@ -3,7 +3,7 @@ import { listOf } from '../collections/list-of.js';
 import type { EventHub } from '../events/event-hub.js';
 import { announceRenewalFailed, eventOf } from '../lease/lease-events.js';
 import type { HeldLock } from './held-lock.js';
-import { blockedWarning, type Loss, lockLostError } from './loss-reasons.js';
+import { type Loss, lockLostError } from './loss-reasons.js';
 import type { Renewer } from './watchdog.js';
 
 /**
@@ -59,8 +59,8 @@ export class LockRenewer implements Renewer<HeldLock> {
     held.lose(lockLostError(held.name, loss));
   }
 
-  blocked(blockedFor: number, leaseTime: number): void {
-    this.events.logger.warn(blockedWarning(blockedFor, leaseTime));
+  warn(message: string): void {
+    this.events.logger.warn(message);
   }
 }
 

@@ -2,6 +2,7 @@ import type { Runtime, Timer } from '../../backends/runtime.js';
 import { listOf } from '../collections/list-of.js';
 import { ReschedulableTimer } from '../reschedulable-timer.js';
 import { ClockJumps } from './clock-jumps.js';
+import { EventLoopBlocks } from './event-loop-blocks.js';
 import { type LeaseClock, type Moment, validity } from './lease-clock.js';
 import type { Loss, LossReason } from './loss-reasons.js';
 
@@ -17,8 +18,6 @@ const RENEWALS_PER_TURN = 512;
  */
 const SHORTEST_PAUSE = 20;
 const LONGEST_PAUSE = 1_000;
-/** How long nothing is said about further blocks of the event loop after a warning, in milliseconds. */
-const QUIET = 60_000;
 
 const NO_EXTENSIONS: readonly number[] = [];
 const NOTHING: readonly never[] = [];
@@ -79,14 +78,8 @@ export interface Renewer<Thing> {
   /** A renewal failed and will be retried; the lease lasts for another `remainingTime` milliseconds. */
   failed(thing: Thing, remainingTime: number, error: Error): void;
   lost(thing: Thing, loss: Loss): void;
-  /** The event loop was blocked for more than a third of a lease. Called once a minute at most. */
-  blocked(blockedFor: number, leaseTime: number): void;
-}
-
-/** A time during which the event loop was blocked, on the monotonic clock. */
-interface Block {
-  readonly from: number;
-  readonly until: number;
+  /** Writes to the log. */
+  warn(message: string): void;
 }
 
 /**
@@ -124,13 +117,11 @@ export class Watchdog<Thing extends Renewable<Thing>> {
   private readonly heartbeat: ReschedulableTimer;
   /** Leases that were confirmed before a jump have to be confirmed again. */
   private readonly jumps: ClockJumps;
+  private readonly blocks: EventLoopBlocks;
   /** When the retrying things are due, on the monotonic clock. */
   private retryAt = Number.POSITIVE_INFINITY;
   /** The last failure. */
   private failure: Error | undefined;
-  /** The last time that the heartbeat was late by more than a third of the lease. */
-  private block: Block = { from: 0, until: 0 };
-  private quietUntil = Number.NEGATIVE_INFINITY;
   private closed = false;
 
   /**
@@ -146,6 +137,7 @@ export class Watchdog<Thing extends Renewable<Thing>> {
   ) {
     this.heartbeat = new ReschedulableTimer(runtime, () => this.beat());
     this.jumps = new ClockJumps(clock);
+    this.blocks = new EventLoopBlocks(leaseTime, (message) => renewer.warn(message));
   }
 
   /** Guards an acquired thing. @param now the current moment, to save reading the clocks again */
@@ -183,18 +175,12 @@ export class Watchdog<Thing extends Renewable<Thing>> {
     const now = this.clock.now();
     this.noticeBlock(now);
     if (this.left(thing, now) > 0) return { reason: noticed, error };
-    const { from, until } = this.block;
-    const blockedFor = until > thing.confirmed.monotonic ? until - from : undefined;
-    if (thing.fixed) return { reason: noticed === 'ended-unnoticed' ? noticed : 'ended', blockedFor };
-    const deadline = thing.confirmed.monotonic + validity(thing.validFor);
-    if (blockedFor !== undefined && until >= deadline) return { reason: 'blocked', blockedFor };
-    const reason = noticed === 'unanswered' || noticed === 'failed' ? noticed : 'too-late';
-    return { reason, error, blockedFor };
+    return this.blocks.explain(thing, noticed, error);
   }
 
   /** Notices that the heartbeat should have come long ago, even if its timer has not fired yet. */
   noticeBlock({ monotonic }: Moment): void {
-    if (this.heartbeat.isScheduled && monotonic - this.heartbeat.at > this.leaseTime / 3) this.wasBlocked(monotonic);
+    if (this.heartbeat.isScheduled) this.blocks.compare(this.heartbeat.at, monotonic);
   }
 
   /**
@@ -249,17 +235,8 @@ export class Watchdog<Thing extends Renewable<Thing>> {
   // ── Heartbeat ──────────────────────────────────────────────────────────────────────────────────────────────────────
 
   private beat(): void {
-    const now = this.runtime.monotonic();
-    if (now - this.heartbeat.at > this.leaseTime / 3 && !this.isEmpty) this.wasBlocked(now);
+    if (!this.isEmpty) this.blocks.compare(this.heartbeat.at, this.runtime.monotonic());
     this.round();
-  }
-
-  private wasBlocked(until: number): void {
-    const from = this.heartbeat.at;
-    this.block = { from, until };
-    if (until < this.quietUntil) return;
-    this.quietUntil = until + QUIET;
-    this.renewer.blocked(until - from, this.leaseTime);
   }
 
   private round(): void {

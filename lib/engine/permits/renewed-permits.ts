@@ -1,7 +1,7 @@
 import type { SynchronizerBackend } from '../../backends/synchronizer-backend.js';
 import type { LockLostError } from '../errors.js';
 import type { Moment } from '../hold/lease-clock.js';
-import { blockedWarning, type Loss, permitLostError } from '../hold/loss-reasons.js';
+import { type Loss, permitLostError } from '../hold/loss-reasons.js';
 import { type Renewable, type RenewalList, type Renewer, Watchdog } from '../hold/watchdog.js';
 import type { Services } from '../services.js';
 import type { Synchronizer } from './synchronizer.js';
@@ -149,8 +149,8 @@ export class RenewedPermits implements Renewer<RenewedPermit> {
       events.emit('renewalFailed', { ...PERMIT, name, owner: id, remainingTime, error });
   }
 
-  blocked(blockedFor: number, leaseTime: number): void {
-    this.services.events.logger.warn(blockedWarning(blockedFor, leaseTime));
+  warn(message: string): void {
+    this.services.events.logger.warn(message);
   }
 
   lost(permit: RenewedPermit, loss: Loss): void {

@@ -100,7 +100,7 @@ class Kennel implements Renewer<Thing> {
 
   failed(): void {}
 
-  blocked(): void {}
+  warn(): void {}
 
   lost(thing: Thing, { reason, error }: Loss): void {
     thing.lost = new Error(reason);

@@ -1,0 +1,56 @@
+import { type Moment, validity } from './lease-clock.js';
+import { blockedWarning, type Loss, type LossReason } from './loss-reasons.js';
+
+/** How long nothing is said about further blocks after a warning, in milliseconds. */
+const QUIET = 60_000;
+
+/** What an explanation needs to know of a lease that has ended. */
+interface EndedLease {
+  readonly fixed: boolean;
+  readonly confirmed: Moment;
+  readonly validFor: number;
+}
+
+/**
+ * Notices that the event loop was blocked: the heartbeat of the watchdog is late by more than a third of the lease. The
+ * log warns about that, once a minute at most. If something is lost, the error names the last block.
+ */
+export class EventLoopBlocks {
+  /** When the last block began and ended, on the monotonic clock. */
+  private from = 0;
+  private until = 0;
+  private quietUntil = Number.NEGATIVE_INFINITY;
+
+  /**
+   * @param leaseTime the lease of everything that is renewed, in milliseconds
+   * @param warn writes to the log
+   */
+  constructor(
+    private readonly leaseTime: number,
+    private readonly warn: (message: string) => void,
+  ) {}
+
+  /** The heartbeat was due at `due`, and it is `now`, on the monotonic clock. */
+  compare(due: number, now: number): void {
+    if (now - due > this.leaseTime / 3) this.wasBlocked(due, now);
+  }
+
+  /** Why a lease was not renewed before its end. */
+  explain({ fixed, confirmed: { monotonic }, validFor }: EndedLease, noticed: LossReason, error?: Error): Loss {
+    const { from, until } = this;
+    const blockedFor = until > monotonic ? until - from : undefined;
+    if (fixed) return { reason: noticed === 'ended-unnoticed' ? noticed : 'ended', blockedFor };
+    const deadline = monotonic + validity(validFor);
+    if (blockedFor !== undefined && until >= deadline) return { reason: 'blocked', blockedFor };
+    const reason = noticed === 'unanswered' || noticed === 'failed' ? noticed : 'too-late';
+    return { reason, error, blockedFor };
+  }
+
+  private wasBlocked(from: number, until: number): void {
+    this.from = from;
+    this.until = until;
+    if (until < this.quietUntil) return;
+    this.quietUntil = until + QUIET;
+    this.warn(blockedWarning(until - from, this.leaseTime));
+  }
+}
