@@ -215,13 +215,15 @@ export class RedisBackend implements QuorumMember {
   }
 
   refreshWaiters(waiters: readonly OwnerRef[], waiterTimeout: number): Promise<readonly boolean[]> {
-    return refreshWaiters(waiters, waiterTimeout, this.scripts);
+    const kept = refreshWaiters(waiters, waiterTimeout, this.scripts);
+    const isInLine = waiters.some(({ type }) => hasLine(type));
+    return isInLine ? this.lines.answer(kept, []) : kept;
   }
 
   async removeWaiter(waiter: OwnerRef): Promise<void> {
     this.channels.removeWaiter(waiter.key, waiter.owner);
     const removed = removeWaiter(waiter, this.scripts);
-    await (hasLine(waiter.type) ? this.lines.left(removed) : removed);
+    await (hasLine(waiter.type) ? this.lines.answer(removed, undefined) : removed);
   }
 
   forceRelease(key: string, expected?: ExpectedHolders): Promise<readonly string[]> {

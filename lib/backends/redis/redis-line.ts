@@ -74,12 +74,18 @@ export class RedisLine implements LineBackend {
     }
   }
 
-  /** Who may not use the line has no place in it, so that it is no failure that none could be given up. */
-  async left(removed: Promise<void>): Promise<void> {
+  /**
+   * The answer to a request about places in a line.
+   *
+   * @param otherwise the answer if the user may not use the line, and therefore has no place in it
+   */
+  async answer<Reply>(reply: Promise<Reply>, otherwise: Reply): Promise<Reply> {
     try {
-      await removed;
+      return await reply;
     } catch (error) {
       if (!isDenied(error)) throw error;
+      this.refused(PLACES, error);
+      return otherwise;
     }
   }
 

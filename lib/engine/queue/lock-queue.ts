@@ -365,6 +365,7 @@ export class LockQueue implements LockKeeper, Asker<LockWaiter, AcquireReply> {
     return hasLine(this.type) && this.services.backend.line !== undefined;
   }
 
+  /** What decides after a request that did not take the lock. It is another one if the line is not in use any more. */
   private get whenToAsk(): WhenToAsk {
     const { key, type } = this;
     const { backend, runtime, clientId } = this.services;
@@ -466,7 +467,7 @@ export class LockQueue implements LockKeeper, Asker<LockWaiter, AcquireReply> {
       return first !== undefined && isRegistered(first) ? [first] : [];
     };
     const type = hasLine(this.type) ? this.type : 'write';
-    this.heartbeat ??= new WaiterHeartbeat(this.services, this.key, type, next, () => this.whenToAsk.recheck());
+    this.heartbeat ??= new WaiterHeartbeat(this.services, this.key, type, next, () => this.again?.recheck());
     this.heartbeat.start();
   }
 
