@@ -7,12 +7,14 @@ import type { Subscription, Wake } from './subscription.js';
  */
 export const CLAIM = 1_000;
 
+export type TypeWithLine = Exclude<HeldType, 'fair' | 'flight'>;
+
 /**
- * Whether locks of this type have a line. Readers, writers and fair waiters have registrations of their own, and all
- * callers of a single flight are woken by its result.
+ * Whether processes that want locks of this type wait in line. Fair waiters have a queue of their own, and all callers of
+ * a single flight are woken by its result.
  */
-export function hasLine(type: HeldType): type is 'reentrant' | 'fenced' | 'permits' {
-  return type === 'reentrant' || type === 'fenced' || type === 'permits';
+export function hasLine(type: HeldType): type is TypeWithLine {
+  return type !== 'fair' && type !== 'flight';
 }
 
 /**
@@ -28,6 +30,10 @@ export function hasLine(type: HeldType): type is 'reentrant' | 'fenced' | 'permi
  *
  * A place of a lock that several may hold notes the `permits` of its request. While there is room, such places are granted
  * permits one after the other, in their order.
+ *
+ * Readers and writers are only told, and all readers up to the first other place at once. The lock is free until they
+ * ask, but nobody enters the line before them, and they have {@link CLAIM} milliseconds for it. As long as somebody who
+ * would not read is in the line, later readers wait behind him.
  *
  * @publicApi
  */

@@ -2,6 +2,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import {
   type Acquired,
   type AcquireReply,
+  type AcquireRequest,
   type Busy,
   type ExpectedHolders,
   type HeldType,
@@ -10,13 +11,13 @@ import {
   type OwnerRef,
   type ReleaseReply,
 } from '../../../lib/backends/lock-backend.js';
-import type { MemberAcquireRequest, QuorumMember } from '../../../lib/backends/quorum/quorum-member.js';
+import type { QuorumMember } from '../../../lib/backends/quorum/quorum-member.js';
 import { NEVER } from '../../support/time-limits.js';
 import type { Client } from './fixture.js';
 
 export const LONG = NEVER;
 
-export type AcquireOptions = Partial<Omit<MemberAcquireRequest, keyof OwnerRef>>;
+export type AcquireOptions = Partial<Omit<AcquireRequest, keyof OwnerRef>>;
 
 /** One owner of one lock, with the requests that it sends to its backend. */
 export class Owner implements OwnerRef {
@@ -41,13 +42,13 @@ export class Owner implements OwnerRef {
     return this.client.backend as QuorumMember;
   }
 
-  request(options: AcquireOptions = {}): MemberAcquireRequest {
+  request(options: AcquireOptions = {}): AcquireRequest {
     return {
       ...this.holding,
       leaseTime: LONG,
       reserve: 0,
       waiterTimeout: 0,
-      pastWaitingWriters: true,
+      pastLine: true,
       ...this.permits,
       ...options,
     };

@@ -79,6 +79,8 @@ export class WatchedBackend implements LockBackend {
   subscriptions = 0;
   subscribed = 0;
   private confirmed = 0;
+  /** Whether processes may wait in line. */
+  hasLines = true;
   /** Whether the service listens for forced releases. */
   listensToClient = false;
 
@@ -218,11 +220,6 @@ export class WatchedBackend implements LockBackend {
     return this.run('inspect', key, () => this.backend.inspect(key));
   }
 
-  get takeTicket(): LockBackend['takeTicket'] {
-    const takeTicket = this.backend.takeTicket?.bind(this.backend);
-    return takeTicket && ((key, holder) => this.run('takeTicket', holder, () => takeTicket(key, holder)));
-  }
-
   subscribe(key: string, type: HeldType, clientId: string, listener: (wake: Wake) => void): Subscription {
     return this.watch((hear) => this.backend.subscribe(key, type, clientId, hear), listener);
   }
@@ -251,7 +248,7 @@ export class WatchedBackend implements LockBackend {
   }
 
   get line(): LockBackend['line'] {
-    const { line } = this.backend;
+    const line = this.hasLines ? this.backend.line : undefined;
     return (
       line && { listen: (key, clientId, listener) => this.watch((hear) => line.listen(key, clientId, hear), listener) }
     );

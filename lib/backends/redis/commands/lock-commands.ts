@@ -10,17 +10,17 @@ import {
   isReadWrite,
   type LockState,
   type OwnerRef,
-  TICKET_LIFETIME,
   type TransferRequest,
+  type TypeWithLine,
 } from '../../lock-backend.js';
 import { servesLines } from '../../owner-ids.js';
 import { keysOf } from '../calls/item-answer.js';
 import type { ScriptContext } from '../calls/script-context.js';
-import { fencingToken, lastTicket, tokenClock, tokenSource } from '../lock-keys.js';
+import { fencingToken, readLease, tokenClock, tokenSource } from '../lock-keys.js';
 import { arrayOf, integerOf } from '../reply-shape.js';
 import { scripts } from '../scripts.js';
 import { busyReply, copyOf, remainingTime } from './acquire-reply.js';
-import { FAIR_KEYS, LOCK_SCRIPTS, TOKEN_COUNTER } from './lock-scripts.js';
+import { ENTER_SCRIPTS, FAIR_KEYS, LOCK_SCRIPTS, TOKEN_COUNTER } from './lock-scripts.js';
 
 /** Replaces an owner by another one in one step; undefined when it did not hold the lock. */
 export async function transfer(request: TransferRequest, context: ScriptContext): Promise<Acquired | undefined> {
@@ -45,10 +45,14 @@ export async function enterLine(request: AcquireRequest, context: ScriptContext)
   const { connection, highestToken, single, replicaCheck } = context;
   const { key, type, owner, leaseTime, reserve, waiterTimeout } = request;
   const publish = await context.publishMode.command(key);
-  const keys = [tokenClock(connection, key), key, ...(type === 'fenced' ? [fencingToken(key)] : [])];
+  const keys = [tokenClock(connection, key), key];
   const args = [highestToken.seen, leaseTime, reserve, owner, waiterTimeout, publish].map(String);
-  if (type === 'permits') args.push(String(request.permits));
-  const script = scripts[type === 'permits' ? 'enter-permits-line' : 'enter-line'];
+  if (isReadWrite(type)) {
+    keys.push(readLease(key, owner));
+    args.push(String(Number(type === 'read')), String(Number(request.pastLine ?? false)));
+  } else if (type === 'fenced') keys.push(fencingToken(key));
+  else if (type === 'permits') args.push(String(request.permits));
+  const script = scripts[ENTER_SCRIPTS[type as TypeWithLine]];
   const { reply, call } = await single.callInTime(script, keys, args);
   const server = connection.description;
   const [first, second, third, isFirst] = arrayOf(reply, server);
@@ -154,8 +158,8 @@ async function refresh(
   const { single, connection } = context;
   const script = LOCK_SCRIPTS[group[0].type].waiters?.refresh;
   if (script === undefined) return [];
-  const args = [String(waiterTimeout), ...group.map(({ owner }) => owner)];
-  if (script.publishes) args.unshift(await context.publishMode.command(group[0].key));
+  const publish = await context.publishMode.command(group[0].key);
+  const args = [publish, String(waiterTimeout), ...group.map(({ owner }) => owner)];
   const reply = await single.call(scripts[script.name], keysOf(script.keys, [group[0]]), args);
   const server = connection.description;
   return arrayOf(reply, server).map((answer) => integerOf(answer, server) === KEPT);
@@ -167,13 +171,6 @@ export async function removeWaiter(waiter: OwnerRef, context: ScriptContext): Pr
   if (script === undefined) return;
   const publish = await context.publishMode.command(waiter.key);
   await context.single.call(scripts[script.name], keysOf(script.keys, [waiter]), [publish, waiter.owner]);
-}
-
-/** Numbers the owners that were woken and found the lock held by the same `holder`: 1, 2, … */
-export async function takeTicket(key: string, holder: string, context: ScriptContext): Promise<number> {
-  const { notes, connection } = context;
-  const reply = await notes.call(scripts['take-ticket-1'], [lastTicket(key)], [holder, String(TICKET_LIFETIME)]);
-  return integerOf(reply, connection.description);
 }
 
 /** Makes the tokens of a lock continue above `token`. */

@@ -97,10 +97,6 @@ export class ModelledBackend implements LockBackend {
     return this.ask('inspect', () => this.memory.inspect(key));
   }
 
-  takeTicket(key: string, holder: string): Promise<number> {
-    return this.ask('ticket', () => this.memory.takeTicket(key, holder));
-  }
-
   subscribe(key: string, type: LockType, clientId: string, listener: (wake: Wake) => void): Subscription {
     return this.listen((hear) => this.memory.subscribe(key, type, clientId, hear), listener);
   }

@@ -297,13 +297,6 @@ export class SimulatedLink implements LockBackend, ServerClient {
     return this.send('inspect', (backend) => backend.inspect(key));
   }
 
-  takeTicket(key: string, holder: string): Promise<number> {
-    return this.send(
-      'line',
-      (backend) => backend.takeTicket?.(key, holder) ?? Promise.reject(new Error('not numbered')),
-    );
-  }
-
   subscribe(key: string, type: HeldType, clientId: string, listener: (wake: Wake) => void): Subscription {
     if (this.closed) return { ready: new Promise(() => {}), close: () => {} };
     const ask = (hear: (wake: Wake) => void) => this.backend.subscribe(key, type, clientId, hear);

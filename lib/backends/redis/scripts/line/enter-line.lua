@@ -1,6 +1,6 @@
 --[[
   Acquires a re-entrant or fenced lock, or enters its line. Whoever is first in line goes first. A lock that is free
-  although somebody is first in line is granted to them, because whoever was told of its release may have died.
+  although somebody is first in line is granted to them, or they are told, because whoever knew of its release may have died.
 
   KEYS[1]  clock of the fencing tokens
   KEYS[2]  lock
@@ -38,22 +38,23 @@
 -- @include line/first-in-line
 -- @include line/grant-permits
 -- @include line/serve-line
+-- @include line/enter-place
 local clock, lock, counter = KEYS[1], KEYS[2], KEYS[3]
 local reserve, owner, waiterTimeout, publish = tonumber(ARGV[4]), ARGV[5], tonumber(ARGV[6]), ARGV[7]
-local places, lapses = lineOf(lock)
+local places, lapses, terms = lineOf(lock)
 local now = math.floor(micros / 1000)
 
 local busy = whyOwnerWaits(lock, owner)
 if not busy and redis.call('EXISTS', lock) == 0 then
-  local first = firstInLine(places, lapses, now)
+  local first = firstInLine(places, lapses, terms, now)
   if first and first ~= owner then
-    serveLine(lock, publish, false)
-    busy = whyOwnerWaits(lock, owner)
+    local told = serveLine(lock, publish, false)
+    busy = whyOwnerWaits(lock, owner) or told
   end
 end
 
 if not busy then
-  leaveLine(places, lapses, owner)
+  leaveLine(places, lapses, terms, owner)
   if counter then
     reserveFencedTokens(counter, clock, reserve)
   else
@@ -63,13 +64,4 @@ if not busy then
   return { nextToken(), reserved, 1 }
 end
 
-local position = redis.call('ZSCORE', places, owner)
-if not position then
-  -- A clock that was set back must not put newcomers in front.
-  local last = redis.call('ZRANGE', places, -1, -1, 'WITHSCORES')[2]
-  position = string.format('%.0f', math.max(micros, last and last + 1 or 0))
-end
--- Who could get no place listens to releases as who is first does.
-local isFirst = not keepPlace(places, lapses, owner, position, now + waiterTimeout, waiterTimeout)
-  or firstInLine(places, lapses, now) == owner
-return { busy[1], busy[2], busy[3] or '', isFirst and 1 or 0 }
+return { busy[1], busy[2], busy[3] or '', enterPlace(lock, owner, micros, waiterTimeout) and 1 or 0 }

@@ -1,6 +1,6 @@
 --[[
-  Keeps places in the line of one lock. If the lock is free, or has room for the first place, grants it to the first place, because whoever was granted it
-  before may have died.
+  Keeps places in the line of one lock. If there is room for the first place, serves the line again, because whoever was
+  granted the lock or told of it before may have died.
 
   KEYS[1]      lock
 
@@ -19,8 +19,9 @@
 -- @include line/first-in-line
 -- @include line/grant-permits
 -- @include line/serve-line
+-- @include line/serve-if-room
 local lock, publish, waiterTimeout = KEYS[1], ARGV[1], tonumber(ARGV[2])
-local places, lapses = lineOf(lock)
+local places, lapses, terms = lineOf(lock)
 local now = serverTime()
 local kept = {}
 
@@ -30,11 +31,8 @@ for i = 3, #ARGV do
   kept[i - 2] = lapse and tonumber(lapse) > now and 1 or 0
   if kept[i - 2] == 1 then
     local position, permits = redis.call('ZSCORE', places, owner), lapse % 1
-    keepPlace(places, lapses, owner, position, now + waiterTimeout + permits, waiterTimeout)
+    keepPlace(places, lapses, terms, owner, position, now + waiterTimeout + permits, waiterTimeout)
   end
 end
-local first, lapse = firstInLine(places, lapses, now)
-if first and hasRoom(lock, lapse, now) then
-  serveLine(lock, publish, false)
-end
+serveIfRoom(lock, publish)
 return kept

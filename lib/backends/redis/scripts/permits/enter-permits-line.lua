@@ -39,33 +39,26 @@
 -- @include line/first-in-line
 -- @include line/grant-permits
 -- @include line/serve-line
+-- @include line/enter-place
 local clock, lock, reserve, owner = KEYS[1], KEYS[2], tonumber(ARGV[4]), ARGV[5]
 local waiterTimeout, publish, permits = tonumber(ARGV[6]), ARGV[7], tonumber(ARGV[8])
-local places, lapses = lineOf(lock)
+local places, lapses, terms = lineOf(lock)
 local now = math.floor(micros / 1000)
 
 local busy = whyPermitWaits(lock, owner, permits, now)
 -- Whoever was granted a permit before takes it now, and leaves the room for others as it is.
-local first = not busy and not holdsPermit(lock, owner, now) and firstInLine(places, lapses, now)
+local first = not busy and not holdsPermit(lock, owner, now) and firstInLine(places, lapses, terms, now)
 if first and first ~= owner then
-  serveLine(lock, publish, false)
-  busy = whyPermitWaits(lock, owner, permits, now)
+  local told = serveLine(lock, publish, false)
+  busy = whyPermitWaits(lock, owner, permits, now) or told
 end
 
 if not busy then
-  leaveLine(places, lapses, owner)
+  leaveLine(places, lapses, terms, owner)
   reserveTokens(clock, reserve, 1)
   takePermit(lock, owner, leaseTime, now)
   return { nextToken(), reserved, 1 }
 end
 
-local position = redis.call('ZSCORE', places, owner)
-if not position then
-  -- A clock that was set back must not put newcomers in front.
-  local last = redis.call('ZRANGE', places, -1, -1, 'WITHSCORES')[2]
-  position = string.format('%.0f', math.max(micros, last and last + 1 or 0))
-end
--- Who could get no place listens to releases as who is first does.
-local isFirst = not keepPlace(places, lapses, owner, position, now + waiterTimeout + permits * PERMIT, waiterTimeout)
-  or firstInLine(places, lapses, now) == owner
+local isFirst = enterPlace(lock, owner, micros, waiterTimeout, nil, permits)
 return { busy[1], busy[2], busy[3] or '', isFirst and 1 or 0 }

@@ -1,10 +1,11 @@
-local function leaveLine(places, lapses, owner)
+local function leaveLine(places, lapses, terms, owner)
   redis.call('ZREM', lapses, owner)
+  redis.call('HDEL', terms, owner)
   return redis.call('ZREM', places, owner)
 end
 
 -- The first place of a line and when it lapses, or nil. Removes places in front that have lapsed.
-local function firstInLine(places, lapses, now)
+local function firstInLine(places, lapses, terms, now)
   while true do
     local first = redis.call('ZRANGE', places, 0, 0)[1]
     if not first then
@@ -14,6 +15,6 @@ local function firstInLine(places, lapses, now)
     if lapse and tonumber(lapse) > now then
       return first, tonumber(lapse)
     end
-    leaveLine(places, lapses, first)
+    leaveLine(places, lapses, terms, first)
   end
 end
