@@ -20,7 +20,7 @@ export type State = 'open' | 'asking' | 'resting' | 'yielding' | 'backing off';
  * | `asking`      | a request is sent (`begin`)     | the lock is acquired                          |
  * | `resting`     | the lock was busy (`busy`)      | a message arrives, or the holder's lease ends |
  * | `backing off` | there was no answer (`failed`)  | a message arrives, or a growing pause ends    |
- * | `yielding`    | several were woken by a message | a short random pause ends                     |
+ * | `yielding`    | others go first (TurnToAsk)     | this process's turn comes                     |
  *
  * Each state also becomes `open` when nobody waits any more. A message that arrives during a request is remembered. If
  * the answer is busy, the process then asks again instead of resting.
@@ -28,7 +28,7 @@ export type State = 'open' | 'asking' | 'resting' | 'yielding' | 'backing off';
 export class WhenToAsk {
   /** Whether messages arrive. */
   listens = false;
-  private subscription: Subscription | undefined;
+  protected subscription: Subscription | undefined;
   private state: State = 'open';
   /** Listens for the release of a holder of another kind. */
   private otherKind: Subscription | undefined;
@@ -45,14 +45,11 @@ export class WhenToAsk {
   /**
    * @param subscribe listens for what concerns this process, or for releases of holders of another kind
    * @param retry called when the backend may be asked again
-   * @param spread within how many milliseconds of a message this process asks, at a random moment, because the message
-   *   wakes others as well. 0: at once, because only this process is meant
    */
   constructor(
     private readonly subscribe: (listener: (wake: Wake) => void, heldAs?: Busy['heldAs']) => Subscription,
-    private readonly runtime: Runtime,
+    protected readonly runtime: Runtime,
     private readonly retry: () => void,
-    private readonly spread = 0,
   ) {
     this.backOff = new BackOff(runtime);
   }
@@ -110,12 +107,6 @@ export class WhenToAsk {
     this.wake();
   }
 
-  /** Lets those ask first who were woken by the release of this process. */
-  standBack(): void {
-    this.listen();
-    this.rest('yielding', this.spread);
-  }
-
   /** Called when no caller waits any more. */
   onEmpty(): void {
     this.open();
@@ -140,12 +131,12 @@ export class WhenToAsk {
     this.listens = false;
   }
 
-  private answered(): void {
+  protected answered(): void {
     this.failing = false;
     this.backOff.reset();
   }
 
-  private rest(state: State, delay: number): void {
+  protected rest(state: State, delay: number): void {
     this.state = state;
     this.timer?.cancel();
     this.timer = delay < 0 ? undefined : this.runtime.timer(delay + 1, () => this.wake(), 'keep-alive');
@@ -163,7 +154,7 @@ export class WhenToAsk {
     this.retry();
   }
 
-  private listen(): void {
+  protected listen(): void {
     if (this.subscription !== undefined) return;
     const subscription = this.subscribe((wake) => this.heard(wake));
     this.subscription = subscription;
@@ -171,6 +162,7 @@ export class WhenToAsk {
     subscription.ready.then(() => {
       if (this.subscription !== subscription) return;
       this.listens = true;
+      this.confirmed();
       this.onChange(false);
     });
   }
@@ -192,18 +184,20 @@ export class WhenToAsk {
     this.otherKind = undefined;
   }
 
-  private heard(wake: Wake): void {
+  /** Called when the subscription is active. */
+  protected confirmed(): void {}
+
+  protected heard(wake: Wake): void {
     this.onChange(wake.kind === 'message');
   }
 
   /**
    * Handles a possible release: asks now, or after the current request.
    *
-   * @param woken whether a message has told of it
+   * @param _woken whether a message has told of it
    */
-  private onChange(woken: boolean): void {
-    if (!this.resting) this.missed = true;
-    else if (!woken || this.spread === 0) this.wake();
-    else if (this.state !== 'yielding') this.rest('yielding', this.spread * this.runtime.random());
+  protected onChange(_woken: boolean): void {
+    if (this.resting) this.wake();
+    else this.missed = true;
   }
 }

@@ -53,7 +53,6 @@ describe('an acquisition that the backend has given back', () => {
 
   it('leaves no writer announced', async () => {
     const { locks, backend, runtime } = await world.process();
-    backend.hasLines = false;
     const removed: string[] = [];
     backend.disturb(async (execute, request) => {
       removed.push((request as AcquireRequest).owner);
@@ -69,7 +68,6 @@ describe('an acquisition that the backend has given back', () => {
 
   it('leaves no announcement of a writer that has left', async () => {
     const { locks, backend, runtime } = await world.process();
-    backend.hasLines = false;
     const removed: string[] = [];
     backend.disturb(async (execute, request) => {
       removed.push((request as AcquireRequest).owner);

@@ -1,4 +1,5 @@
-import type { Acquired, AcquireReply, AcquireRequest, HeldType } from '../../lock-backend.js';
+import type { Acquired, AcquireReply, HeldType } from '../../lock-backend.js';
+import type { MemberAcquireRequest } from '../../quorum/quorum-member.js';
 import type { BatchedScript } from '../calls/batched-script.js';
 import { keysOf, refuseFailure } from '../calls/item-answer.js';
 import type { RedisConnection } from '../connection/redis-connection.js';
@@ -11,7 +12,7 @@ import { busyReply, isHeldAs } from './acquire-reply.js';
 import { type AcquireScript, LOCK_SCRIPTS } from './lock-scripts.js';
 
 /** Acquisitions of one lock type, sent together. */
-export class AcquireBatch implements BatchedScript<AcquireRequest, AcquireReply> {
+export class AcquireBatch implements BatchedScript<MemberAcquireRequest, AcquireReply> {
   readonly script;
   readonly limited = true;
   readonly unsentReply = undefined;
@@ -28,7 +29,7 @@ export class AcquireBatch implements BatchedScript<AcquireRequest, AcquireReply>
     this.script = scripts[this.form.name];
   }
 
-  alike(one: AcquireRequest, other: AcquireRequest): boolean {
+  alike(one: MemberAcquireRequest, other: MemberAcquireRequest): boolean {
     const { option } = this.form;
     return (
       one.leaseTime === other.leaseTime &&
@@ -37,13 +38,13 @@ export class AcquireBatch implements BatchedScript<AcquireRequest, AcquireReply>
     );
   }
 
-  keys(requests: readonly AcquireRequest[]): string[] {
+  keys(requests: readonly MemberAcquireRequest[]): string[] {
     const keys = keysOf(this.form.keys, requests);
     keys.unshift(tokenClock(this.connection, requests[0].key));
     return keys;
   }
 
-  args(requests: readonly AcquireRequest[]): string[] {
+  args(requests: readonly MemberAcquireRequest[]): string[] {
     const [first] = requests;
     const { option } = this.form;
     const args = [this.highestToken.seen, String(first.leaseTime), String(first.reserve)];
@@ -52,7 +53,7 @@ export class AcquireBatch implements BatchedScript<AcquireRequest, AcquireReply>
     return args;
   }
 
-  read(reply: unknown, index: number, request: AcquireRequest, call: ScriptCall): AcquireReply {
+  read(reply: unknown, index: number, request: MemberAcquireRequest, call: ScriptCall): AcquireReply {
     const answer = this.answer(reply, index, request, call);
     const read = call.resent ? { ...answer, validUntil: call.validUntil } : answer;
     if (read.acquired) this.onAcquired?.(read, call);
@@ -63,7 +64,7 @@ export class AcquireBatch implements BatchedScript<AcquireRequest, AcquireReply>
    * One token for all, or { reserved with each, answer, ... }: a token, { ttl, holder, held as } when busy, or
    * { token, reserved, 1 } of a fenced lock.
    */
-  private answer(reply: unknown, index: number, request: AcquireRequest, call: ScriptCall): AcquireReply {
+  private answer(reply: unknown, index: number, request: MemberAcquireRequest, call: ScriptCall): AcquireReply {
     const server = this.connection.description;
     if (!Array.isArray(reply)) {
       const firstToken = integerOf(reply, server);

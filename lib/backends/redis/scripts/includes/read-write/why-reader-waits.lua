@@ -3,9 +3,9 @@
 local FEW_FIELDS = 16
 
 -- Why `owner` cannot read: { ttl, holder }, or nil if it can. A third element is 'reentrant' if the lock is not held as
--- a read/write lock, because its release goes to another channel. Without `pastLine`, it lets those go first that are in
--- front of it in line and do not read.
-local function whyReaderWaits(lock, owner, pastLine)
+-- a read/write lock, because its release goes to another channel. Without `pastWriters`, it cannot read while a writer
+-- waits.
+local function whyReaderWaits(lock, owner, writers, pastWriters)
   local mode = redis.pcall('HGET', lock, 'mode')
   if type(mode) == 'table' then
     return permitInWay(lock)
@@ -23,8 +23,10 @@ local function whyReaderWaits(lock, owner, pastLine)
   if ttl == NO_LEASE or redis.call('HLEN', lock) <= FEW_FIELDS then
     lockFields(lock)
   end
-  if pastLine or (mode and isReader(lock, owner)) then
+  if pastWriters or (mode and isReader(lock, owner)) then
     return nil
   end
-  return placeBefore(lock, owner, true, serverTime())
+  local last = redis.call('ZRANGE', writers, -1, -1, 'WITHSCORES')
+  local left = last[1] and tonumber(last[2]) - serverTime() or 0
+  return left > 0 and { left, last[1] } or nil
 end
