@@ -33,7 +33,6 @@ export {
   type FlightReply,
   type FlightRequest,
   type FlightRun,
-  type Grant,
   type HeldType,
   type HoldRecord,
   type KeyPage,

@@ -1,5 +1,5 @@
-import type { HeldType, RenewRequest } from './lock-requests.js';
-import type { Grant, Subscription, Wake } from './subscription.js';
+import type { HeldType } from './lock-requests.js';
+import type { Subscription, Wake } from './subscription.js';
 
 /**
  * For how many milliseconds a release grants the lock to the first place of the line. Its process then acquires the lock
@@ -7,12 +7,14 @@ import type { Grant, Subscription, Wake } from './subscription.js';
  */
 export const CLAIM = 1_000;
 
+export type TypeWithLine = Exclude<HeldType, 'fair' | 'flight'>;
+
 /**
- * Whether locks of this type have a line. Readers, writers and fair waiters have registrations of their own, and all
- * callers of a single flight are woken by its result.
+ * Whether processes that want locks of this type wait in line. Fair waiters have a queue of their own, and all callers of
+ * a single flight are woken by its result.
  */
-export function hasLine(type: HeldType): type is 'reentrant' | 'fenced' | 'permits' {
-  return type === 'reentrant' || type === 'fenced' || type === 'permits';
+export function hasLine(type: HeldType): type is TypeWithLine {
+  return type !== 'fair' && type !== 'flight';
 }
 
 /**
@@ -29,6 +31,10 @@ export function hasLine(type: HeldType): type is 'reentrant' | 'fenced' | 'permi
  * A place of a lock that several may hold notes the `permits` of its request. While there is room, such places are granted
  * permits one after the other, in their order.
  *
+ * Readers and writers are only told, and all readers up to the first other place at once. The lock is free until they
+ * ask, but nobody enters the line before them, and they have {@link CLAIM} milliseconds for it. As long as somebody who
+ * would not read is in the line, later readers wait behind him.
+ *
  * @publicApi
  */
 export interface LineBackend {
@@ -37,14 +43,4 @@ export interface LineBackend {
    * holder's lease has become shorter. In each case an acquisition under the owner of the place tells which.
    */
   listen(key: string, clientId: string, listener: (wake: Wake) => void): Subscription;
-
-  /**
-   * Asks for the full lease of a lock that was granted to this owner, and never acquires it. Resolves to false if the
-   * owner does not hold the lock any more.
-   *
-   * @param sent called once the request has left this process, or was answered with true. From then on, the lock will
-   *   have its full lease even if this process blocks its event loop for longer than the claim
-   * @throws BackendError when the outcome is unknown
-   */
-  accept(request: RenewRequest, grant: Grant, sent: () => void): Promise<boolean>;
 }

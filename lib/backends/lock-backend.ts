@@ -39,9 +39,6 @@ export interface BackendHealth {
   readonly listening: boolean | undefined;
 }
 
-/** How long a ticket counter lives, in milliseconds. Waiters woken by one message ask at about the same time. */
-export const TICKET_LIFETIME = 1_000;
-
 /**
  * The port that a lock engine needs and a backend implements. Every implementation passes the suite in test/contract.
  *
@@ -119,7 +116,7 @@ export interface LockBackend {
   /**
    * Acquires all locks or none, in one step. Only for `reentrant`, `fenced`, `read` and `write` requests with the same
    * leaseTime, for keys that {@link canAcquireTogether} accepts. Ignores their `reserve` and `waiterTimeout`: no tokens
-   * are reserved, and no waiting writer is registered.
+   * are reserved, and no waiter is registered.
    *
    * @throws BackendError
    */
@@ -193,15 +190,6 @@ export interface LockBackend {
 
   /** @throws BackendError */
   inspect(key: string): Promise<LockState>;
-
-  /**
-   * Numbers the waiters that were woken by one message but found the lock taken by the same `holder`: 1, 2, … in the
-   * order of their calls, so that not all of them try again at the next message. The counter starts again after
-   * {@link TICKET_LIFETIME}, and for another holder. Without this method, all of them try again.
-   *
-   * @throws BackendError
-   */
-  takeTicket?(key: string, holder: string): Promise<number>;
 
   /**
    * Listens for releases of this lock. All subscriptions share one connection; those of one channel share one

@@ -59,15 +59,16 @@ export interface AcquireRequest extends OwnerRef {
   readonly reserve: number;
   /**
    * When the lock is busy, the backend registers this owner as a waiter for this many milliseconds: in the queue of a
-   * fair lock, as a waiting writer, or in the line of another lock (see {@link LineBackend}). With 0, it is not
-   * registered. Readers, and backends without lines, ignore this option.
+   * fair lock, or in the line of another lock (see {@link LineBackend}). With 0, it is not registered. A backend without
+   * lines may register only writers, so that readers let them go first.
    */
   readonly waiterTimeout: number;
   /**
-   * Makes grants to the place in line certain: see `Grant.nonce`. It has no spaces, and each request has another
-   * one. Without it, or where the backend cannot tell when a lock was granted, messages have no `grant`.
+   * `read` and `write` only: acquire the lock even if others go first by their places in the line. An engine sets it for
+   * the readers that waited right behind one whose turn has come; a quorum sets it to restore a lease on a node that has
+   * lost the lease, and for writers, because the lines of single nodes have no common order. Default: false.
    */
-  readonly nonce?: string;
+  readonly pastLine?: boolean;
   /** For the type `permits`, and only for it: the owner may hold the lock if fewer than this many owners do. */
   readonly permits?: number | undefined;
 }
@@ -111,8 +112,8 @@ export interface Busy extends Answered {
    */
   readonly spent?: boolean;
   /**
-   * Set when the lock is held as another kind than this request's, so that those who listen as this type do not hear of
-   * its release: listen as this type, too. (`fair` always listens as `'reentrant'`, too, because replies do not
+   * Set when the lock is held as another kind than this request's, or by a client whose release does not serve the line,
+   * so that those who wait do not hear of its release: listen as this type, too. (`fair` always listens as `'reentrant'`, too, because replies do not
    * distinguish them.)
    */
   readonly heldAs?: 'reentrant' | 'write';
@@ -206,7 +207,7 @@ export interface LockState {
   readonly mode: 'free' | 'exclusive' | 'read' | 'write' | 'permits';
   /** Each owner with the remaining milliseconds of its lease (−1: no limit). A downgraded writer is listed once. */
   readonly owners: readonly { readonly owner: string; readonly remaining: number }[];
-  /** Owners in the queue of a fair lock, the head first; empty for other types. */
+  /** Owners in the queue of a fair lock or in the line of another one, the first of them first. */
   readonly queue: readonly string[];
   /** The last token of a `fenced` lock, if any. */
   readonly token: number | undefined;

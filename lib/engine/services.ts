@@ -68,8 +68,8 @@ export class Services {
   /** The backend answers or rejects within this many milliseconds. */
   readonly commandTimeout: number;
   /**
-   * Milliseconds after which the backend drops a waiter (of a fair lock, or a waiting writer) that has not refreshed
-   * its registration.
+   * Milliseconds after which the backend drops a waiter (of a fair lock, or a place in line) that has not refreshed its
+   * registration.
    */
   readonly waiterTimeout: number;
   /** Whether the first caller that waits without a limit is still to be reported. */

@@ -50,7 +50,7 @@ export interface RedisLockOptions {
    */
   readonly watchdogTimeout?: Duration;
   /**
-   * How long a waiter that has died can hold up others: a waiter of a fair lock, or a waiting writer. Default `'5s'`.
+   * How long a waiter that has died can hold up others: a waiter of a fair lock, or a process in line. Default `'5s'`.
    */
   readonly fairWaitTimeout?: Duration;
   /**

@@ -4,6 +4,7 @@ import { openTopology } from '../../lib/backends/redis/links/choose-client.js';
 import type { Link } from '../../lib/backends/redis/links/link.js';
 import type { Finding } from '../../lib/cli/doctor/check.js';
 import { checkRights } from '../../lib/cli/doctor/rights-check.js';
+import { checkVersion } from '../../lib/cli/doctor/server-checks.js';
 import { diagnosticConnection } from '../../lib/cli/redis/diagnostic-connection.js';
 import { Server } from '../../lib/cli/redis/server.js';
 import { nodeRuntime } from '../../lib/engine/node-runtime.js';
@@ -51,6 +52,24 @@ describe('doctor', () => {
     for (const check of ['version', 'role', 'memory', 'rights', 'pub/sub', 'scripts', 'clock'])
       expect(stdout).toMatch(new RegExp(`^ {2}ok +${check} `, 'm'));
     expect(await admin.keys('*')).toEqual([]);
+  });
+
+  it('says whether the tests run on this version, as docs/managed-redis.md does', async () => {
+    const versionOf = async (info: string) =>
+      (await checkVersion({ text: async () => info } as unknown as Server)).message;
+    const page = readFileSync('docs/managed-redis.md', 'utf8');
+    for (const version of page.matchAll(/\((\d+\.\d+\.\d+)\)/g)) {
+      const before = page.slice(0, version.index);
+      const isValkey = before.lastIndexOf('Valkey') > before.lastIndexOf('Redis');
+      const info = `redis_version:${isValkey ? '7.2.4' : version[1]}\r\n${isValkey ? `valkey_version:${version[1]}\r\n` : ''}`;
+      expect(await versionOf(info)).toBe(`${isValkey ? 'Valkey' : 'Redis'} ${version[1]}, a tested version`);
+    }
+    expect(await versionOf('redis_version:7.4.1\r\n')).toBe(
+      'Redis 7.4.1, not among the tested versions: 6.2, 7.0, 8.0',
+    );
+    expect(await versionOf('redis_version:7.4.0\r\ndragonfly_version:df-v1.25.1\r\n')).toBe(
+      'Dragonfly df-v1.25.1, compatible with Redis 7.4.0, not among the tested servers',
+    );
   });
 
   it('names the rights that are missing; with its remedy, all is well', async () => {

@@ -1,5 +1,4 @@
 import './support/matchers.js';
-import { hasLine } from '../../lib/backends/lock-backend.js';
 import { describeAcquireAll } from './clauses/acquire-all.contract.js';
 import { describeAdoption } from './clauses/adoption.contract.js';
 import { describeClose } from './clauses/close.contract.js';
@@ -15,7 +14,7 @@ import { describeLine } from './clauses/line.contract.js';
 import { describeOwnership } from './clauses/ownership.contract.js';
 import { describePermits } from './clauses/permits.contract.js';
 import { describeReadWrite } from './clauses/read-write.contract.js';
-import { describeTickets } from './clauses/tickets.contract.js';
+import { describeReadWriteLine } from './clauses/read-write-line.contract.js';
 import { describeTokens } from './clauses/tokens.contract.js';
 import { describeWaitingWriters } from './clauses/waiting-writers.contract.js';
 import { describeWaits } from './clauses/waits.contract.js';
@@ -46,13 +45,14 @@ export function describeLockBackend(
       describeAdoption(world, type);
       if (capabilities.publishes !== false) describeWakeUps(world, type);
       if (type !== 'read') describeExclusion(world, type);
-      if (hasLine(type) && capabilities.lines !== false) describeLine(world, type);
+      if ((type === 'reentrant' || type === 'fenced') && capabilities.lines !== false) describeLine(world, type);
     });
     if (world.has('read', 'write')) {
       describeReadWrite(world);
       describeForcedReleaseOfReaders(world);
       describeDowngrade(world);
       describeWaitingWriters(world);
+      if (capabilities.lines !== false) describeReadWriteLine(world);
     }
     if (world.has('fair')) {
       describeFairness(world);
@@ -62,7 +62,6 @@ export function describeLockBackend(
     describeAcquireAll(world);
     describeConcurrency(world);
     describeInspection(world);
-    describeTickets(world);
     describeWaits(world);
     describeFlights(world);
     describeClose(world);

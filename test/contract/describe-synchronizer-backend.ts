@@ -311,7 +311,7 @@ export function describeSynchronizerBackend(name: string, openFixture: () => Pro
 
       it('is not a lock', async () => {
         const owner = `${clients[0].id}:1`;
-        const terms = { leaseTime: LONG, reserve: 0, waiterTimeout: 0, pastWaitingWriters: true };
+        const terms = { leaseTime: LONG, reserve: 0, waiterTimeout: 0, pastLine: true };
         await clients[0].backend.acquire({ key, type: 'reentrant', owner, ...terms });
         expect(await inspect()).toBeUndefined();
       });
@@ -319,7 +319,7 @@ export function describeSynchronizerBackend(name: string, openFixture: () => Pro
       it('is not found as a lock either', async () => {
         await set(1);
         const { backend, id } = clients[0];
-        const terms = { leaseTime: LONG, reserve: 0, waiterTimeout: 0, pastWaitingWriters: true };
+        const terms = { leaseTime: LONG, reserve: 0, waiterTimeout: 0, pastLine: true };
         const request = { key, type: 'reentrant', owner: `${id}:1`, ...terms } as const;
         for (const call of [backend.inspect(key), backend.acquire(request), backend.forceRelease(key)])
           await expect(call).rejects.toMatchObject({ name: 'BackendError', kind: 'key' });
@@ -394,7 +394,7 @@ export function describeSynchronizerBackend(name: string, openFixture: () => Pro
 
     it('refuses a key that belongs to something else, and leaves that as it is', async () => {
       const owner = `${clients[0].id}:1`;
-      const terms = { leaseTime: LONG, reserve: 0, waiterTimeout: 0, pastWaitingWriters: true };
+      const terms = { leaseTime: LONG, reserve: 0, waiterTimeout: 0, pastLine: true };
       await clients[0].backend.acquire({ key, type: 'reentrant', owner, ...terms });
       const calls = [
         ann.takePermits(key, [1], request()),

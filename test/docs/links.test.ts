@@ -47,7 +47,7 @@ function brokenLinks(pages: readonly Page[]): string[] {
   );
 }
 
-/** The pages that sources and READMEs of these folders name by their path: `docs/internals/decisions/turns.md`. */
+/** The pages that sources and READMEs of these folders name by their path: `docs/internals/decisions/line.md`. */
 function pagesNamedIn(...folders: string[]): Map<string, string> {
   const files = folders.flatMap((folder) =>
     readdirSync(join(ROOT, folder), { recursive: true, encoding: 'utf8' }).map((name) => `${folder}/${name}`),

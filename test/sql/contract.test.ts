@@ -20,7 +20,6 @@ describe.each(ALL_SQL_LOCKS)('%s on %s', (which, kind) => {
       types: ['reentrant', 'write'],
       publishes: false,
       adopts: false,
-      numbers: false,
       flights: false,
       lines: false,
       joinsQuorums: false,

@@ -1,11 +1,10 @@
-import { type Busy, isReadWrite, type OwnerRef } from '../lock-requests.js';
-import type { MemberAcquireRequest } from '../quorum/quorum-member.js';
+import { type AcquireRequest, type Busy, isReadWrite, type OwnerRef } from '../lock-requests.js';
 import { ExclusiveRecord, type LockRecord, PermitsRecord, ReadWriteRecord, remaining } from './lock-record.js';
 import type { MemoryStore } from './memory-store.js';
 import { removeWaiter, type WaitingOwners } from './waiting-owners.js';
 
 /** Why a request cannot be granted now; undefined when it can. */
-export function findBusy(store: MemoryStore, request: MemberAcquireRequest, now: number): Busy | undefined {
+export function findBusy(store: MemoryStore, request: AcquireRequest, now: number): Busy | undefined {
   const { key, type, owner } = request;
   const record = store.locks.get(key, now);
   if (record !== undefined) {
@@ -41,7 +40,7 @@ export function grant(store: MemoryStore, ownerRef: OwnerRef, leaseTime: number,
 /** The waiter that goes before a request that the lock itself would admit, and when that waiter expires. */
 function waiterAhead(
   store: MemoryStore,
-  request: MemberAcquireRequest,
+  request: AcquireRequest,
   record: LockRecord | undefined,
   now: number,
 ): ReturnType<WaitingOwners['head']> {
@@ -49,10 +48,14 @@ function waiterAhead(
     const head = store.fairWaiters.get(request.key, now)?.head(now);
     return head?.[0] === request.owner ? undefined : head;
   }
-  if (request.type !== 'read' || request.pastWaitingWriters) return undefined;
-  // A writer that also wants to read must not wait for the writers that wait for it.
+  if (request.type !== 'read' && request.waiterTimeout === 0) return undefined;
+  if (request.pastLine && isReadWrite(request.type)) return undefined;
+  // A writer that also wants to read must not wait for those who wait for it.
   if (record?.isHeldBy(request.owner, 'write', now)) return undefined;
-  return store.waitingWriters.get(request.key, now)?.lastToExpire(now);
+  const line = store.lines.get(request.key, now);
+  const ahead = line?.ahead(request, now);
+  // Room that the first place cannot use is left to others who want permits.
+  return request.type === 'permits' && ahead && line?.typeOf(ahead[0]) === undefined ? undefined : ahead;
 }
 
 function busy([holder, deadline]: readonly [owner: string, deadline: number], now: number): Busy {

@@ -1,26 +1,28 @@
 import { BackendError } from '../backend-error.js';
 import { InProcessWaits } from '../in-process-waits.js';
 import { hasLine, type LineBackend } from '../line-backend.js';
-import { type BackendHealth, type LockBackend, TICKET_LIFETIME } from '../lock-backend.js';
-import type {
-  AcquireAllReply,
-  Acquired,
-  AcquireReply,
-  AdoptReply,
-  AdoptRequest,
-  Busy,
-  ExpectedHolders,
-  HeldType,
-  LockState,
-  OwnerRef,
-  ReleaseReply,
-  Removal,
-  RenewRequest,
-  TransferRequest,
+import type { BackendHealth, LockBackend } from '../lock-backend.js';
+import {
+  type AcquireAllReply,
+  type Acquired,
+  type AcquireReply,
+  type AcquireRequest,
+  type AdoptReply,
+  type AdoptRequest,
+  type Busy,
+  type ExpectedHolders,
+  type HeldType,
+  isReadWrite,
+  type LockState,
+  type OwnerRef,
+  type ReleaseReply,
+  type Removal,
+  type RenewRequest,
+  type TransferRequest,
 } from '../lock-requests.js';
 import { ticketOwner } from '../owner-ids.js';
 import { printsAs } from '../prints-as.js';
-import type { MemberAcquireRequest, MemberReleaseRequest } from '../quorum/quorum-member.js';
+import type { MemberReleaseRequest } from '../quorum/quorum-member.js';
 import type { Runtime } from '../runtime.js';
 import type { Subscription, Wake } from '../subscription.js';
 import type { SynchronizerBackend } from '../synchronizer-backend.js';
@@ -71,18 +73,13 @@ export class MemoryBackend implements LockBackend {
   constructor({ runtime, store = processStore() }: MemoryBackendOptions) {
     this.store = store;
     this.clock = store.clock ?? runtime;
-    this.messages = new ReleaseMessages(store, runtime, this.clock);
+    this.messages = new ReleaseMessages(store, runtime);
     const now = () => this.now();
     this.synchronizers = new MemorySynchronizers(store, this.messages, now);
     const clocks = { now, monotonic: () => runtime.monotonic(), wallMicros: () => this.wallMicros() };
     this.flights = new MemoryFlights(store, this.messages, clocks, (key) => this.refuseCounter(key));
     this.line = {
-      listen: (key, clientId, listener) =>
-        this.messages.subscribe(lineChannel(key, clientId), (wake) => listener(this.onOwnClock(wake, runtime))),
-      accept: (request, _grant, sent) => {
-        sent();
-        return this.renew(request);
-      },
+      listen: (key, clientId, listener) => this.messages.subscribe(lineChannel(key, clientId), listener),
     };
     this.directory = new MemoryDirectory(store, now);
     this.waits = new InProcessWaits(
@@ -98,7 +95,7 @@ export class MemoryBackend implements LockBackend {
     return { listening: true };
   }
 
-  async acquire(request: MemberAcquireRequest): Promise<AcquireReply> {
+  async acquire(request: AcquireRequest): Promise<AcquireReply> {
     const now = this.now();
     this.refuseCounter(request.key);
     const busy = this.findBusy(request, now);
@@ -110,15 +107,15 @@ export class MemoryBackend implements LockBackend {
     return this.token(request.key, request.type, request.reserve);
   }
 
-  /** An acquisition that enters the line first grants a free lock to the place that is first. */
-  private findBusy(request: MemberAcquireRequest, now: number): Busy | undefined {
+  /** An acquisition that enters the line first leaves a free lock to the place that is first. */
+  private findBusy(request: AcquireRequest, now: number): Busy | undefined {
     const busy = findBusy(this.store, request, now);
     const { key, type, owner, waiterTimeout } = request;
-    if (busy !== undefined || waiterTimeout === 0 || !hasLine(type)) return busy;
-    const first = this.store.lines.get(key, now)?.head(now)?.[0];
     const record = this.store.locks.get(key, now);
     const isHeld = type === 'permits' ? record?.isHeldBy(owner, type, now) : record !== undefined;
-    if (first === undefined || first === owner || isHeld) return undefined;
+    if (waiterTimeout === 0 || !hasLine(type) || isHeld) return busy;
+    const first = this.store.lines.get(key, now)?.head(now)?.[0];
+    if (first === undefined || first === owner || (busy === undefined && isReadWrite(type))) return busy;
     this.messages.serveLine(key, false, now);
     return findBusy(this.store, request, now);
   }
@@ -127,7 +124,7 @@ export class MemoryBackend implements LockBackend {
     return true;
   }
 
-  async acquireAll(requests: readonly MemberAcquireRequest[]): Promise<AcquireAllReply> {
+  async acquireAll(requests: readonly AcquireRequest[]): Promise<AcquireAllReply> {
     const now = this.now();
     for (const [index, request] of requests.entries()) {
       this.refuseCounter(request.key);
@@ -221,15 +218,18 @@ export class MemoryBackend implements LockBackend {
     const now = this.now();
     const { key, type, owner } = waiter;
     const { fairWaiters, lines } = this.store;
+    const wrote = hasLine(type) && lines.get(key, now)?.typeOf(owner) === 'write';
     const wasHead = (hasLine(type) ? lines : fairWaiters).get(key, now)?.head(now)?.[0] === owner;
     if (!removeWaiter(this.store, waiter, now)) {
       // The lock may have been granted to the place meanwhile.
-      if (hasLine(type)) await this.release(waiter);
+      if (hasLine(type) && !isReadWrite(type)) await this.release(waiter);
       return;
     }
     if (type === 'fair' && wasHead) this.messages.wakeIfFree(key, type, now);
-    if (hasLine(type) && wasHead) this.messages.serveLine(key, false, now);
-    if (type === 'write') this.messages.wakeReaders(key, now);
+    if (wrote) this.messages.wakeReaders(waiter, now);
+    if (!hasLine(type)) return;
+    if (wasHead) this.messages.serveLine(key, false, now);
+    else if (this.messages.hasRoom(key, now)) this.messages.serveLine(key, false, now);
   }
 
   async forceRelease(key: string, expected?: ExpectedHolders): Promise<readonly string[]> {
@@ -259,15 +259,6 @@ export class MemoryBackend implements LockBackend {
       queue: [this.store.fairWaiters, this.store.lines].flatMap((waiters) => waiters.get(key, now)?.owners(now) ?? []),
       token: this.store.fencing.lastOf(key, this.wallMicros()),
     };
-  }
-
-  async takeTicket(key: string, holder: string): Promise<number> {
-    const now = this.now();
-    const { tickets } = this.store;
-    const last = tickets.get(key, now);
-    const count = last?.holder === holder ? last.count + 1 : 1;
-    tickets.set(key, { holder, count, until: now + TICKET_LIFETIME }, now);
-    return count;
   }
 
   subscribe(key: string, type: HeldType, clientId: string, listener: (wake: Wake) => void): Subscription {
@@ -306,14 +297,6 @@ export class MemoryBackend implements LockBackend {
   private now(): number {
     if (this.closed) throw new BackendError('the memory backend was closed', 'unavailable', 'refused');
     return this.clock.monotonic();
-  }
-
-  /** Places a grant, which counts on the store's clock, on the clock of this backend. */
-  private onOwnClock(wake: Wake, runtime: Runtime): Wake {
-    if (wake.kind !== 'message' || wake.grant === undefined) return wake;
-    const age = this.clock.monotonic() - wake.grant.begun.monotonic;
-    const begun = { monotonic: runtime.monotonic() - age, wall: runtime.wall() - age };
-    return { ...wake, grant: { ...wake.grant, begun } };
   }
 
   private token(key: string, type: HeldType, reserve: number): Acquired {

@@ -14,13 +14,6 @@ import type { WaitingOwners } from './waiting-owners.js';
 /** The clock of a store, as `TIME` is the clock of a Redis server. */
 export type StoreClock = Pick<Runtime, 'monotonic' | 'wall'>;
 
-/** How many waiters have taken a ticket since this holder acquired the lock. */
-interface TicketCounter {
-  readonly holder: string;
-  readonly count: number;
-  readonly until: number;
-}
-
 /** A client's record, and when it was written. */
 interface WrittenRecord {
   readonly record: ClientRecord;
@@ -45,12 +38,8 @@ export class MemoryStore {
   readonly locks = new ExpiringMap<LockRecord>((record, now) => record.isEmpty(now));
   /** @internal */
   readonly fairWaiters = new ExpiringMap<WaitingOwners>((waiters, now) => waiters.isEmpty(now));
-  /** @internal */
-  readonly waitingWriters = new ExpiringMap<WaitingOwners>((waiters, now) => waiters.isEmpty(now));
   /** @internal The lines of locks. */
   readonly lines = new ExpiringMap<WaitingOwners>((waiters, now) => waiters.isEmpty(now));
-  /** @internal */
-  readonly tickets = new ExpiringMap<TicketCounter>(({ until }, now) => until <= now);
   /** @internal */
   readonly clients = new ExpiringMap<WrittenRecord>(({ until }, now) => until <= now);
   /** @internal */
@@ -73,7 +62,7 @@ export class MemoryStore {
   constructor(readonly clock?: StoreClock) {}
 }
 
-const PROCESS_STORE = Symbol.for('nestjs-redis-lock.memory-store.5');
+const PROCESS_STORE = Symbol.for('nestjs-redis-lock.memory-store.6');
 
 /**
  * The store of this process. Copies of this library that were loaded by `import` and by `require` share it.

@@ -1,11 +1,11 @@
 import { CLAIM } from '../line-backend.js';
-import { type HeldType, isReadWrite, type Removal } from '../lock-requests.js';
+import { type HeldType, isReadWrite, type OwnerRef, type Removal } from '../lock-requests.js';
 import { clientOf } from '../owner-ids.js';
 import type { Runtime } from '../runtime.js';
 import type { Subscription, Wake } from '../subscription.js';
 import { channelOf, lineChannel } from './channels.js';
 import { grant } from './grant-or-busy.js';
-import type { MemoryStore, StoreClock } from './memory-store.js';
+import type { MemoryStore } from './memory-store.js';
 import type { WaitingOwners } from './waiting-owners.js';
 
 const WAKE: Wake = { kind: 'message' };
@@ -18,7 +18,6 @@ export class ReleaseMessages {
   constructor(
     private readonly store: MemoryStore,
     private readonly runtime: Runtime,
-    private readonly clock: StoreClock,
   ) {}
 
   /**
@@ -28,12 +27,11 @@ export class ReleaseMessages {
   wake(key: string, type: HeldType, now: number): number {
     const { channels, fairWaiters, lines } = this.store;
     if (channels.isSilent && lines.get(key, now) === undefined) return 0;
-    if (isReadWrite(type)) return this.publish(channelOf(key, type, ''));
     const owner = type === 'fair' ? fairWaiters.get(key, now)?.head(now)?.[0] : undefined;
     if (owner === undefined) {
-      const channel = channelOf(key, 'reentrant', '');
+      const channel = channelOf(key, isReadWrite(type) ? type : 'reentrant', '');
       const listeners = this.publish(channel);
-      this.serveLine(key, channels.hasListeners(channel), now);
+      this.serveLine(key, isReadWrite(type) || channels.hasListeners(channel), now);
       return listeners;
     }
     return this.publish(channelOf(key, type, clientOf(owner)), { kind: 'message', owner });
@@ -41,7 +39,7 @@ export class ReleaseMessages {
 
   /**
    * Grants a free lock to the first place of its line, and tells its client. If others listen outside the line, every
-   * second time, and if the lock is held, only tells it.
+   * second time, and if the lock is held, only tells it. Readers and writers are always only told.
    */
   serveLine(key: string, othersListen: boolean, now: number): void {
     const { lines, locks } = this.store;
@@ -49,35 +47,25 @@ export class ReleaseMessages {
     const owner = line?.head(now)?.[0];
     if (line === undefined || owner === undefined) return;
     if (line.permits.has(owner) && this.grantPermits(key, now)) return;
+    if (line.typeOf(owner) !== undefined) return this.tell(key, line, now);
     let lock: 'granted' | 'free' | undefined;
     if (locks.get(key, now) === undefined) {
       lock = othersListen && line.told !== owner ? 'free' : 'granted';
       if (lock === 'free') line.told = owner;
-      else return this.grantLock(key, line, owner, now);
+      else grant(this.store, { key, type: 'reentrant', owner }, CLAIM, now);
     }
     this.publish(lineChannel(key, clientOf(owner)), { kind: 'message', owner, lock });
   }
 
-  /** The message counts from a moment on the store's clock, which listeners have to place on theirs. */
-  private grantLock(key: string, line: WaitingOwners, owner: string, now: number): void {
-    const terms = line.terms.get(owner);
-    grant(this.store, { key, type: 'reentrant', owner }, CLAIM, now);
-    const message = { kind: 'message', owner, lock: 'granted' } as const;
-    const channel = lineChannel(key, clientOf(owner));
-    if (terms === undefined) return void this.publish(channel, message);
-    const wall = this.clock.wall();
-    const { token, reserved } = this.store.fencing.next(key, terms.type, terms.reserve, Math.floor(wall * 1000));
-    const begun = { monotonic: now, wall };
-    this.publish(channel, { ...message, grant: { nonce: terms.nonce, token, reserved, begun } });
-  }
-
-  /** Whether a lock has room for the first place of its line: a permit, or the whole lock. */
+  /** Whether a lock has room for the first place of its line: a permit, the whole lock, or room beside its readers. */
   hasRoom(key: string, now: number): boolean {
     const line = this.store.lines.get(key, now);
     const owner = line?.head(now)?.[0];
     if (line === undefined || owner === undefined) return false;
     const record = this.store.locks.get(key, now);
-    return record === undefined || record.admits(owner, 'permits', now, line.permits.get(owner));
+    if (record === undefined) return true;
+    if (line.typeOf(owner) === 'read') return record.state(now).mode === 'read';
+    return record.admits(owner, 'permits', now, line.permits.get(owner));
   }
 
   /** Grants permits to the first places of a line as long as there is room. @returns whether it granted any */
@@ -94,9 +82,19 @@ export class ReleaseMessages {
     return granted;
   }
 
+  /** Tells the reader or writer in front that it may ask, and all readers right behind a reader. */
+  private tell(key: string, line: WaitingOwners, now: number): void {
+    const hasRoom = this.hasRoom(key, now);
+    for (const owner of line.atFront(now)) {
+      // A place that may now acquire the lock, and does not, lapses.
+      if (hasRoom) line.expireBy(owner, now + CLAIM, now);
+      this.publish(lineChannel(key, clientOf(owner)), { kind: 'message', owner });
+    }
+  }
+
   /** Notifies waiters of all types. */
   wakeAll(key: string, now: number): void {
-    this.wake(key, 'write', now);
+    this.publish(channelOf(key, 'write', ''));
     this.wake(key, 'fair', now);
     if (this.store.fairWaiters.get(key, now) !== undefined) this.wake(key, 'reentrant', now);
   }
@@ -106,11 +104,11 @@ export class ReleaseMessages {
     if (this.store.locks.get(key, now) === undefined) this.wake(key, type, now);
   }
 
-  /** Wakes readers if no writer has to go before them any more. */
-  wakeReaders(key: string, now: number): void {
-    const { locks, waitingWriters } = this.store;
-    if (waitingWriters.get(key, now) !== undefined || locks.get(key, now)?.state(now).mode === 'write') return;
-    this.wake(key, 'read', now);
+  /** Wakes the readers of a quorum, who wait in no line, if they need not let a writer go first any more. */
+  wakeReaders({ key, owner }: OwnerRef, now: number): void {
+    const { locks, lines } = this.store;
+    if (lines.get(key, now)?.ahead({ key, owner, type: 'read' }, now) !== undefined) return;
+    if (locks.get(key, now)?.state(now).mode !== 'write') this.publish(channelOf(key, 'read', ''));
   }
 
   /** Notifies each client of its owners that have lost the lock. */

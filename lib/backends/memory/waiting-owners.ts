@@ -1,25 +1,21 @@
 import { hasLine } from '../line-backend.js';
-import type { AcquireRequest, HeldType, OwnerRef } from '../lock-requests.js';
-import { ExpiringMap, isPast, latestOf } from './expiring-map.js';
+import { type AcquireRequest, type HeldType, isReadWrite, type OwnerRef } from '../lock-requests.js';
+import { ExpiringMap, isPast } from './expiring-map.js';
 
-/** The token that a place of a line is granted with the lock. */
-type GrantTerms = Required<Pick<AcquireRequest, 'type' | 'nonce' | 'reserve'>>;
-
-/** Owners that wait for one lock, in order of arrival: the queue of a fair lock, waiting writers, or a line. */
+/** Owners that wait for one lock, in order of arrival: the queue of a fair lock, or a line. */
 export class WaitingOwners {
   private readonly deadlines = new ExpiringMap(isPast);
+  /** Which of them want to read or to write. */
+  private readonly types = new Map<string, HeldType>();
   /** The place in a line that was told of a release which left the lock free. */
   told: string | undefined;
 
   /** How many may hold the lock, for each place of a line that wants such a lock. */
   readonly permits = new Map<string, number>();
 
-  /** What places are granted with the lock, if they asked for it. */
-  readonly terms = new Map<string, GrantTerms>();
-
   /** Starts with one waiter, because a lock without waiters has no object of this class. */
-  constructor(owner: string, deadline: number, now: number) {
-    this.deadlines.set(owner, deadline, now);
+  constructor(waiter: OwnerRef, deadline: number, now: number) {
+    this.addOrRefresh(waiter, deadline, now);
   }
 
   isEmpty(now: number): boolean {
@@ -31,14 +27,37 @@ export class WaitingOwners {
     return this.deadlines.first(now);
   }
 
-  /** The waiter that expires last. Only while {@link isEmpty} is false. */
-  lastToExpire(now: number): readonly [owner: string, deadline: number] {
-    return latestOf(this.deadlines.alive(now));
+  /** The type of a waiter that wants to read or to write. */
+  typeOf(owner: string): HeldType | undefined {
+    return this.types.get(owner);
+  }
+
+  /** The first live waiter in front of `owner`, and when it expires. Readers go past other readers. */
+  ahead({ owner, type }: OwnerRef, now: number): readonly [owner: string, deadline: number] | undefined {
+    for (const waiter of this.deadlines.alive(now)) {
+      if (waiter[0] === owner) return undefined;
+      if (type !== 'read' || this.types.get(waiter[0]) !== 'read') return waiter;
+    }
+    return undefined;
+  }
+
+  /** The first live waiter, or all readers up to the first that does not read. */
+  atFront(now: number): string[] {
+    const owners = this.owners(now);
+    const end = owners.findIndex((owner) => this.types.get(owner) !== 'read');
+    return owners.slice(0, Math.max(1, end < 0 ? owners.length : end));
+  }
+
+  /** Lets a waiter expire by `deadline`. */
+  expireBy(owner: string, deadline: number, now: number): void {
+    const present = this.deadlines.get(owner, now);
+    if (present !== undefined) this.deadlines.set(owner, Math.min(present, deadline), now);
   }
 
   /** Adds a waiter at the end. One that waits already keeps its position. */
-  addOrRefresh(owner: string, deadline: number, now: number): void {
+  addOrRefresh({ owner, type }: OwnerRef, deadline: number, now: number): void {
     if (!this.refresh(owner, deadline, now)) this.deadlines.set(owner, deadline, now);
+    if (isReadWrite(type)) this.types.set(owner, type);
   }
 
   /** Returns false if this owner no longer waits. */
@@ -51,7 +70,7 @@ export class WaitingOwners {
   /** Returns false if this owner did not wait. */
   remove(owner: string): boolean {
     this.permits.delete(owner);
-    this.terms.delete(owner);
+    this.types.delete(owner);
     return this.deadlines.delete(owner);
   }
 
@@ -63,7 +82,6 @@ export class WaitingOwners {
 /** The registered waiters of all locks, by key. */
 interface WaiterTables {
   readonly fairWaiters: ExpiringMap<WaitingOwners>;
-  readonly waitingWriters: ExpiringMap<WaitingOwners>;
   readonly lines: ExpiringMap<WaitingOwners>;
 }
 
@@ -72,13 +90,12 @@ export function addWaiter(tables: WaiterTables, request: AcquireRequest, now: nu
   const waiters = waitersOf(tables, request.type);
   if (waiters === undefined || request.waiterTimeout <= 0) return;
   const deadline = now + request.waiterTimeout;
-  const { key, type, owner, permits, nonce, reserve } = request;
+  const { key, owner, permits } = request;
   const known = waiters.get(key, now);
-  const present = known ?? new WaitingOwners(owner, deadline, now);
+  const present = known ?? new WaitingOwners(request, deadline, now);
   if (known === undefined) waiters.set(key, present, now);
-  else present.addOrRefresh(owner, deadline, now);
+  else present.addOrRefresh(request, deadline, now);
   if (permits !== undefined) present.permits.set(owner, permits);
-  else if (nonce !== undefined) present.terms.set(owner, { type, nonce, reserve });
 }
 
 /** Returns false if this waiter was no longer registered. */
@@ -99,6 +116,5 @@ export function removeWaiter(tables: WaiterTables, waiter: OwnerRef, now: number
 /** Undefined: waiters of this type are not registered. */
 function waitersOf(tables: WaiterTables, type: HeldType): ExpiringMap<WaitingOwners> | undefined {
   if (type === 'fair') return tables.fairWaiters;
-  if (hasLine(type)) return tables.lines;
-  return type === 'write' ? tables.waitingWriters : undefined;
+  return hasLine(type) ? tables.lines : undefined;
 }

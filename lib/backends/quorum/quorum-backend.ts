@@ -1,6 +1,5 @@
 import { BackendError } from '../backend-error.js';
 import { InProcessWaits, WaitStore } from '../in-process-waits.js';
-import { hasLine } from '../line-backend.js';
 import type { BackendHealth, LockBackend } from '../lock-backend.js';
 import type {
   AcquireAllReply,
@@ -106,8 +105,13 @@ export class QuorumBackend implements LockBackend {
 
   async acquire(request: AcquireRequest): Promise<AcquireReply> {
     const since = this.nodes.runtime.monotonic();
-    // The lines of single nodes have no common order.
-    const asked = hasLine(request.type) ? { ...request, waiterTimeout: 0 } : request;
+    // The lines of single nodes have no common order. A writer is in them only so that readers let it go first.
+    const isWriter = request.type === 'write';
+    const asked = {
+      ...request,
+      waiterTimeout: isWriter ? request.waiterTimeout : 0,
+      pastLine: isWriter || request.pastLine,
+    };
     const outcome = await this.attempt([request], request.leaseTime, [], async (backend) => {
       const reply = await backend.acquire(asked);
       return reply.acquired
@@ -248,7 +252,7 @@ export class QuorumBackend implements LockBackend {
 
   /** Acquires the lock again on nodes that have lost it or have never granted it. */
   private restore(request: RenewRequest, calls: readonly NodeCall<boolean>[]): void {
-    const acquisition = { ...request, reserve: 0, waiterTimeout: 0, pastWaitingWriters: true };
+    const acquisition = { ...request, reserve: 0, waiterTimeout: 0, pastLine: true };
     const timeout = this.nodes.timeoutFor(request.leaseTime);
     for (const [number, { settled }] of calls.entries()) {
       const node = this.nodes.all[number];

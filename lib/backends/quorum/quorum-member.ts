@@ -1,15 +1,6 @@
 import type { LockBackend } from '../lock-backend.js';
 import type { AcquireReply, AcquireRequest, HeldType, ReleaseReply, ReleaseRequest } from '../lock-requests.js';
 
-/** An acquisition on one node of a quorum. */
-export interface MemberAcquireRequest extends AcquireRequest {
-  /**
-   * `read` only: acquire the lock even while a writer waits. A quorum sets it to restore a lease on a node that has
-   * lost the lease. Default: false, so that readers let a waiting writer go first.
-   */
-  readonly pastWaitingWriters?: boolean;
-}
-
 /** A release on one node of a quorum. */
 export interface MemberReleaseRequest extends ReleaseRequest {
   /**
@@ -21,7 +12,7 @@ export interface MemberReleaseRequest extends ReleaseRequest {
 
 /** What a quorum needs from each of its nodes. An engine needs only what {@link LockBackend} has. */
 export interface QuorumMember extends LockBackend {
-  acquire(request: MemberAcquireRequest): Promise<AcquireReply>;
+  acquire(request: AcquireRequest): Promise<AcquireReply>;
 
   release(request: MemberReleaseRequest): Promise<ReleaseReply>;
 

@@ -5,20 +5,17 @@ import type {
   AcquireRequest,
   AdoptReply,
   AdoptRequest,
-  Grant,
   HeldType,
   OwnerRef,
   ReleaseReply,
-  RenewRequest,
   TransferRequest,
 } from '../lock-backend.js';
-import type { Moment } from '../runtime.js';
 import { NodeBatches } from './calls/node-batches.js';
 import type { ScriptContext } from './calls/script-context.js';
 import { SingleCalls } from './calls/single-calls.js';
 import { AcquireBatch } from './commands/acquire.js';
 import { AcquireAllBatch, acquireAll, type LocksOfCaller } from './commands/acquire-all.js';
-import { accept, adopt, enterLine, transfer } from './commands/lock-commands.js';
+import { adopt, enterLine, transfer } from './commands/lock-commands.js';
 import type { ScriptCall } from './connection/script-call.js';
 import type { ConnectionContext } from './links/connection-context.js';
 import { ofEachType } from './of-each-type.js';
@@ -74,20 +71,6 @@ export class Acquisitions {
   /** Acquires a lock, or enters its line. */
   enterLine(request: AcquireRequest): Promise<AcquireReply> {
     return enterLine(request, this.scripts);
-  }
-
-  /** Asks for the full lease of a lock that was granted. */
-  accept(request: RenewRequest, grant: Grant, sent: () => void): Promise<boolean> {
-    return accept(request, grant, sent, this.scripts);
-  }
-
-  /**
-   * A moment that is certainly not after this time of the server that has the lock. Undefined if that is not known, or
-   * if replicas have to confirm acquisitions.
-   */
-  momentOf(key: string, time: number): Moment | undefined {
-    const { connection, replicaCheck } = this.scripts;
-    return replicaCheck === undefined ? connection.scripts.momentOf(key, time) : undefined;
   }
 
   acquireAll(requests: readonly AcquireRequest[]): Promise<AcquireAllReply> {

@@ -20,15 +20,11 @@ export const readLease = (key: string, owner: string): string => suffixed(key, `
 
 /** Our waiters of a fair lock, with the time until which each counts as alive. */
 export const fairHeartbeats = (key: string): string => prefixed('nestjs_redis_lock_places', key);
-/** Writers that wait, with the time until which each counts as alive. */
-export const announcedWriters = (key: string): string => prefixed('nestjs_redis_lock_writers', key);
 /** The places in the line of a lock, in order. */
 export const linePlaces = (key: string): string => prefixed('nestjs_redis_lock_turns', key);
 /** The channel of a client that waits in the line of a lock. */
 export const lineChannel = (key: string, clientId: string): string =>
   `${prefixed('nestjs_redis_lock_turn', key)}:${clientId}`;
-/** The number of the last ticket that was issued for the current holder. */
-export const lastTicket = (key: string): string => prefixed('nestjs_redis_lock_line', key);
 
 /** The result of a single flight: a hash. */
 export const flightResult = (key: string): string => prefixed(FLIGHT_RESULT, key);

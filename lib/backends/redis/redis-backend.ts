@@ -30,14 +30,7 @@ import { NodeBatches } from './calls/node-batches.js';
 import type { ScriptContext } from './calls/script-context.js';
 import { SingleCalls } from './calls/single-calls.js';
 import { RedisFlights } from './commands/flights/redis-flights.js';
-import {
-  forceRelease,
-  inspect,
-  raiseToken,
-  refreshWaiters,
-  removeWaiter,
-  takeTicket,
-} from './commands/lock-commands.js';
+import { forceRelease, inspect, raiseToken, refreshWaiters, removeWaiter } from './commands/lock-commands.js';
 import { ReleaseBatch } from './commands/release.js';
 import { RenewBatch } from './commands/renew.js';
 import { RedisSynchronizers } from './commands/synchronizers/redis-synchronizers.js';
@@ -214,14 +207,16 @@ export class RedisBackend implements QuorumMember {
     return raiseToken(key, type, token, this.scripts);
   }
 
-  refreshWaiters(waiters: readonly OwnerRef[], waiterTimeout: number): Promise<readonly boolean[]> {
-    const kept = refreshWaiters(waiters, waiterTimeout, this.scripts);
+  async refreshWaiters(waiters: readonly OwnerRef[], waiterTimeout: number): Promise<readonly boolean[]> {
     const isInLine = waiters.some(({ type }) => hasLine(type));
+    if (isInLine && this.line === undefined) return [];
+    const kept = refreshWaiters(waiters, waiterTimeout, this.scripts);
     return isInLine ? this.lines.answer(kept, []) : kept;
   }
 
   async removeWaiter(waiter: OwnerRef): Promise<void> {
     this.channels.removeWaiter(waiter.key, waiter.owner);
+    if (hasLine(waiter.type) && this.line === undefined) return;
     const removed = removeWaiter(waiter, this.scripts);
     await (hasLine(waiter.type) ? this.lines.answer(removed, undefined) : removed);
   }
@@ -232,10 +227,6 @@ export class RedisBackend implements QuorumMember {
 
   inspect(key: string): Promise<LockState> {
     return inspect(key, this.scripts);
-  }
-
-  takeTicket(key: string, holder: string): Promise<number> {
-    return takeTicket(key, holder, this.scripts);
   }
 
   subscribe(key: string, type: HeldType, clientId: string, listener: (wake: Wake) => void): Subscription {

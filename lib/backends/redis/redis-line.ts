@@ -50,7 +50,7 @@ export class RedisLine implements LineBackend {
 
   listen(...[key, clientId, listener]: Parameters<LineBackend['listen']>): Subscription {
     const subscribe = (heard: (wake: Wake) => void, refused: (error: Error) => void) =>
-      this.channels.listenInLine(key, clientId, heard, (time) => this.acquisitions.momentOf(key, time), refused);
+      this.channels.listenInLine(key, clientId, heard, refused);
     const subscription = subscribe(listener, (error) => {
       subscription.close();
       this.subscribeAgain = (refused) => subscribe(() => {}, refused);
@@ -72,10 +72,6 @@ export class RedisLine implements LineBackend {
       this.refused(PLACES, error);
       return reply;
     }
-  }
-
-  accept(...[request, grant, sent]: Parameters<LineBackend['accept']>): Promise<boolean> {
-    return this.acquisitions.accept(request, grant, sent);
   }
 
   /**

@@ -3,6 +3,8 @@ import type { Server } from '../redis/server.js';
 import { type Finding, infoOf, note, ok, wrong } from './check.js';
 
 const OLDEST = [6, 2];
+/** The versions that the tests run on; docs/managed-redis.md says which tests. */
+const TESTED = { Redis: ['6.2', '7.0', '8.0'], Valkey: ['8.1', '9.1'] };
 /** Redis is nearly full when this share of its memory is in use. */
 const NEARLY_FULL = 0.9;
 
@@ -13,13 +15,20 @@ export async function checkVersion(master: Server): Promise<Finding> {
   if (version === undefined)
     return note('the server does not report its version', 'make sure that it is Redis 6.2 or later');
   const [major, minor] = version.split('.').map(Number);
-  const own = ['valkey', 'dragonfly', 'keydb'].flatMap((name) => {
-    const found = info(`${name}_version`);
-    return found === undefined ? [] : `${name} ${found}, compatible with `;
-  });
-  const text = `${own.join('')}Redis ${version}`;
-  if (major > OLDEST[0] || (major === OLDEST[0] && minor >= OLDEST[1])) return ok(text);
-  return wrong(text, `upgrade to Redis ${OLDEST.join('.')} or later`);
+  if (major < OLDEST[0] || (major === OLDEST[0] && minor < OLDEST[1]))
+    return wrong(`Redis ${version}`, `upgrade to Redis ${OLDEST.join('.')} or later`);
+  const other = ['Dragonfly', 'KeyDB'].find((name) => info(`${name.toLowerCase()}_version`) !== undefined);
+  if (other !== undefined)
+    return ok(
+      `${other} ${info(`${other.toLowerCase()}_version`)}, compatible with Redis ${version}, not among the tested servers`,
+    );
+  const valkey = info('valkey_version');
+  return ok(valkey === undefined ? tested('Redis', version) : tested('Valkey', valkey));
+}
+
+function tested(kind: keyof typeof TESTED, version: string): string {
+  if (TESTED[kind].some((minor) => version.startsWith(`${minor}.`))) return `${kind} ${version}, a tested version`;
+  return `${kind} ${version}, not among the tested versions: ${TESTED[kind].join(', ')}`;
 }
 
 /** Only a master accepts writes. */

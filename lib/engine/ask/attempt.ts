@@ -117,7 +117,7 @@ export class Attempt implements AcquireRequest, Linked<Attempt> {
    *   covers callers that arrive before that
    * @param waiterTimeout for how many milliseconds the backend registers the owner as a waiter if the lock is busy; 0:
    *   it does not register it
-   * @param nonce for a place in line: see {@link AcquireRequest.nonce}
+   * @param pastLine whether others who wait in line need not go first
    */
   constructor(
     private readonly services: AttemptServices,
@@ -126,7 +126,7 @@ export class Attempt implements AcquireRequest, Linked<Attempt> {
     { type, leaseTime, permits }: AttemptTerms,
     public reserve = 0,
     readonly waiterTimeout = 0,
-    readonly nonce?: string,
+    readonly pastLine = false,
   ) {
     this.type = type;
     this.leaseTime = leaseTime;

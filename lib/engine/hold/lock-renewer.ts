@@ -31,8 +31,7 @@ export class LockRenewer implements Renewer<HeldLock> {
 
   renewAlone(held: HeldLock, leaseTime: number): Promise<boolean> {
     held.commandSent();
-    const renewal = new Renewal(held, leaseTime);
-    return held.claim === undefined ? this.backend.renew(renewal) : held.claim.accept(renewal);
+    return this.backend.renew(new Renewal(held, leaseTime));
   }
 
   answered(held: HeldLock, failed: boolean): void {

@@ -11,7 +11,7 @@ import type { Services } from '../services.js';
 import type { AcquisitionTerms } from '../terms/lock-options.js';
 import { permanentError } from '../wait/wait-errors.js';
 import { WaitingLine } from '../wait/waiting-line.js';
-import { isRegistered, unregister, WaiterHeartbeat } from './waiter-registration.js';
+import { unregister, WaiterHeartbeat } from './waiter-registration.js';
 
 /**
  * A fair lock in one process. Each caller also has a position in the backend's queue, which orders the callers of all
@@ -55,7 +55,7 @@ export class FairQueue implements LockKeeper, Asker<LockWaiter, AcquireReply> {
     this.line = new WaitingLine(services, this);
     this.tenure = new Tenure(services, this);
     this.backOff = new BackOff(services.runtime);
-    const registered = () => [...this.waiting].filter((waiter) => isRegistered(waiter));
+    const registered = () => [...this.waiting].filter(({ triesOnce }) => !triesOnce);
     this.heartbeat = new WaiterHeartbeat(services, key, 'fair', registered, (waiter) => this.ask(waiter));
   }
 
@@ -120,7 +120,7 @@ export class FairQueue implements LockKeeper, Asker<LockWaiter, AcquireReply> {
     if (waiter.attempt !== undefined || waiter.settled) return;
     const { services, key } = this;
     const { terms, owner } = waiter;
-    const attempt = new Attempt(services, key, owner, terms, 0, isRegistered(waiter) ? services.waiterTimeout : 0);
+    const attempt = new Attempt(services, key, owner, terms, 0, waiter.triesOnce ? 0 : services.waiterTimeout);
     waiter.attempt = attempt;
     this.attempts++;
     attempt.send(services.backend.acquire(attempt), this, waiter);
@@ -278,7 +278,7 @@ export class FairQueue implements LockKeeper, Asker<LockWaiter, AcquireReply> {
     const { owner, terms, doubt } = waiter;
     const place: OwnerRef = { key: this.key, type: 'fair', owner };
     doubt?.undo(this.services.backgroundReleases, place, terms.leaseTime, true);
-    if (isRegistered(waiter)) unregister(this.services, place);
+    if (!waiter.triesOnce) unregister(this.services, place);
   }
 
   // ── Several names ──────────────────────────────────────────────────────────────────────────────────────────────────

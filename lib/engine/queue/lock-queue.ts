@@ -1,11 +1,11 @@
-import { CLAIM, hasLine, type LineBackend } from '../../backends/line-backend.js';
+import { hasLine } from '../../backends/line-backend.js';
 import {
   type AcquireReply,
   BackendError,
   type Busy,
   type HeldType,
+  type OwnerRef,
   type ReleaseReply,
-  type Wake,
 } from '../../backends/lock-backend.js';
 import { type Asker, Attempt, type Failed, type FoundBusy, type Granted, type Outcome } from '../ask/attempt.js';
 import type { LinkedQueue } from '../collections/linked-queue.js';
@@ -17,12 +17,14 @@ import { Tenure } from '../hold/tenure.js';
 import { CHECKED, invariant } from '../invariants.js';
 import type { Services } from '../services.js';
 import type { AcquisitionTerms } from '../terms/lock-options.js';
-import { TurnToAsk } from '../wait/turn-to-ask.js';
 import { WaitingLine } from '../wait/waiting-line.js';
 import { WhenToAsk } from '../wait/when-to-ask.js';
-import { isRegistered, type RegisteredWaiter, unregister, WaiterHeartbeat } from './waiter-registration.js';
+import { type RegisteredWaiter, unregister, WaiterHeartbeat } from './waiter-registration.js';
 
 const NONE: readonly never[] = [];
+
+/** Within how many milliseconds of a release those ask who wait for a lock without a line. */
+const SPREAD = 10;
 
 type State = 'claimed' | 'departing' | 'resting' | 'held' | 'asking' | 'idle';
 
@@ -38,8 +40,8 @@ type State = 'claimed' | 'departing' | 'resting' | 'held' | 'asking' | 'idle';
  *    this process holds the lock. A release that waits to be sent is recalled for a caller that arrives (`recall`), and
  *    goes to it as if that caller had been waiting. Of permits, only those that are departing are not asked for.
  * 3. `resting`: another process holds the lock, or the backend does not answer. WhenToAsk says when to try again: after
- *    a message, when the holder's lease ends, or after a pause. TurnToAsk lets other processes go first. A backend with
- *    its own queue (`blocking`) answers instead. A message that certainly grants the lock leads to `held` (`takeGrant`).
+ *    a message, when the holder's lease ends, or after a pause. A backend with its own queue (`blocking`) answers
+ *    instead.
  * 4. `held`: a lease of this process holds the lock. Callers wait for it here; readers join readers. When the last
  *    share is given back (`giveBack`), HandOff decides where the lock goes: to the first waiter, or out of this process.
  * 5. `asking`: the first waiter asks the backend; readers at the head ask side by side. The answer grants the lock,
@@ -75,20 +77,23 @@ export class LockQueue implements LockKeeper, Asker<LockWaiter, AcquireReply> {
    * are none.
    */
   private hasTriers = false;
+  /** Whether this process listens for its place in the line, or for all releases. */
+  private listensInLine = false;
   /**
-   * Owner ids of writers that cannot be used again. They stay registered until the next attempt is answered, so that no
-   * reader gets the lock before the writer.
+   * This process's place in the line. Whoever is first here asks under its owner id. Without a line, a writer has a place
+   * too, so that readers let it go first.
    */
-  private formerOwners: readonly string[] = [];
-  /** The owner id of this process's place in the line. Whoever is first here asks under it. */
-  private place: string | undefined = undefined;
+  private place: OwnerRef | undefined = undefined;
+  /**
+   * Places whose owner ids cannot be used again. They are kept until the next attempt is answered, so that no reader gets
+   * the lock before the writer.
+   */
+  private formerPlaces: readonly OwnerRef[] = NONE;
   /**
    * For permits: how many callers ask side by side. After a busy answer it is one, because the next ones would be refused
    * as well, and it doubles with each further permit that is granted.
    */
   private sideBySide = Number.POSITIVE_INFINITY;
-  /** Known only to this process and the backend, so that nobody else can send messages that grant this place the lock. */
-  private nonce: string | undefined = undefined;
 
   /** @param onIdle called when the queue has nothing left to do */
   constructor(
@@ -160,7 +165,6 @@ export class LockQueue implements LockKeeper, Asker<LockWaiter, AcquireReply> {
     this.hasTriers ||= waiter.triesOnce;
     if (this.asking?.reserve === 0) this.asking.reserve = this.reserve;
     if (waiter.mayLeave) this.line.watch(waiter);
-    if (waiting.length === 1 && !waiter.triesOnce) this.turns?.arrive(waiter.remainingWait);
     if (waiting.length > 1 || this.tenure.isHeld) this.line.rest();
     this.serveNext();
   }
@@ -172,7 +176,7 @@ export class LockQueue implements LockKeeper, Asker<LockWaiter, AcquireReply> {
       // Stops the request that waits in the backend, because nobody waits for its answer any more.
       if (this.asking !== undefined) this.services.backend.blocking?.stop(this.asking);
     }
-    if (waiter.attempt === undefined) this.unregister(waiter);
+    if (waiter.attempt === undefined) this.checkPlace();
     this.services.runtime.detached(() => this.resume());
   }
 
@@ -219,6 +223,8 @@ export class LockQueue implements LockKeeper, Asker<LockWaiter, AcquireReply> {
     }
     for (const reader of this.waiting) {
       if (reader.terms.type !== 'read') return;
+      // The others follow the reader that asks under the place, and nobody else may ask under it meanwhile.
+      if (this.place !== undefined && this.attempts > 0) return;
       if (reader.attempt === undefined) this.ask(reader);
     }
   }
@@ -271,11 +277,8 @@ export class LockQueue implements LockKeeper, Asker<LockWaiter, AcquireReply> {
     this.enterLine(waiter);
     const { terms, owner } = waiter;
     const reserve = terms.type === 'read' ? 0 : this.reserve;
-    const isInLine = this.place === owner;
-    if (isInLine) this.nonce = services.runtime.uuid();
-    const registers = isRegistered(waiter) || isInLine;
-    const waiterTimeout = registers ? services.waiterTimeout : 0;
-    const attempt = new Attempt(services, key, owner, terms, reserve, waiterTimeout, isInLine ? this.nonce : undefined);
+    const waiterTimeout = this.place?.owner === owner ? services.waiterTimeout : 0;
+    const attempt = new Attempt(services, key, owner, terms, reserve, waiterTimeout, waiter.follows);
     waiter.attempt = attempt;
     this.attempts++;
     attempt.send(this.request(attempt, waiter), this, waiter);
@@ -296,7 +299,7 @@ export class LockQueue implements LockKeeper, Asker<LockWaiter, AcquireReply> {
     // Not if the head has left: readers behind it may ask beside its request.
     if (this.asking === outcome) this.asking = undefined;
     this.waitsInBackend = false;
-    this.removeFormerOwners();
+    this.removeFormerPlaces();
     if (outcome.state === 'granted') this.granted(waiter, outcome);
     else if (outcome.state === 'busy') this.foundBusy(waiter, outcome);
     else if (outcome.state === 'failed') this.unanswered(waiter, outcome);
@@ -311,6 +314,7 @@ export class LockQueue implements LockKeeper, Asker<LockWaiter, AcquireReply> {
     const { reply, answeredAt } = outcome;
     this.again?.acquired();
     this.sideBySide *= 2;
+    if (this.place?.owner === outcome.owner && outcome.type === 'read') this.letFollow();
     const held = new HeldLock(this, outcome, waiter.terms.fixed, reply, Math.floor(answeredAt.monotonic));
     this.hold(held, answeredAt);
     if (this.waiting.remove(waiter)) waiter.grant(held);
@@ -318,60 +322,28 @@ export class LockQueue implements LockKeeper, Asker<LockWaiter, AcquireReply> {
     this.serveNext();
   }
 
-  /**
-   * Takes the lock at once if a message grants it to this process's place, and certainly holds for a while. The full
-   * lease is requested at the same time, and the head is served when that request has left this process: from then on,
-   * a body that blocks the event loop cannot outlast the claim.
-   *
-   * @returns false if the backend has to be asked
-   */
-  private takeGrant(line: LineBackend, wake: Wake): boolean {
-    const { clock, pendingAttempts } = this.services;
-    const head = this.waiting.first;
-    if (wake.kind !== 'message' || wake.grant === undefined || head === undefined) return false;
-    const { owner, grant } = wake;
-    if (owner === undefined || owner !== this.place || grant.nonce !== this.nonce) return false;
-    if (this.state !== 'resting' || this.tenure.isHeld || this.attempts > 0 || head.triesOnce || head.ownerSpent)
-      return false;
-    const { type, leaseTime, fixed } = head.terms;
-    const { begun } = grant;
-    const now = clock.now();
-    const lease = Math.min(CLAIM, leaseTime);
-    if (begun.monotonic > now.monotonic || clock.left(begun, lease, now) < lease / 2 || clock.diverged(begun))
-      return false;
-
-    const granted = { type, owner, leaseTime, sent: begun, lateCopiesUntil: undefined, permits: undefined };
-    const held = new HeldLock(this, granted, fixed, grant, Math.floor(now.monotonic));
-    let isServed = false;
-    const serve = () => {
-      if (isServed || held.lost !== undefined) return;
-      isServed = true;
-      if (this.waiting.remove(head)) head.grant(held);
-      else this.services.events.unawaited(this.giveBack(held));
-    };
-    held.claim = { accept: (request) => line.accept(request, grant, serve) };
-    held.validFor = lease;
-    head.dropPlace(owner);
-    pendingAttempts.granted();
-    this.again?.acquired();
-    this.hold(held, now);
-    this.serveNext();
-    return true;
+  /** Lets the readers right behind the one whose turn has come in with it, although others may be in line by now. */
+  private letFollow(): void {
+    for (const reader of this.waiting) {
+      if (reader.terms.type !== 'read') return;
+      reader.follows = true;
+    }
   }
 
   private foundBusy(waiter: LockWaiter, outcome: FoundBusy): void {
     const { reply, answeredAt } = outcome;
+    waiter.follows = false;
     this.line.foundBusy(reply, answeredAt, waiter.mayLeave);
     this.sideBySide = 0.5; // it is one again after the next grant
     if (outcome.inDoubt) this.abandonOwner(waiter, outcome);
     else if (outcome.ownerSpent) waiter.ownerSpent = true;
-    if (waiter.settled) this.unregister(waiter);
+    if (waiter.settled) this.checkPlace();
     else if (this.tenure.asksBehindRelease(waiter, reply, () => this.resume())) return;
     this.refuseTriers((trier) => this.line.busy(trier));
     if (this.waiting.length > 0 && this.services.backend.blocking === undefined) {
       this.whenToAsk.busy(reply.remaining, reply.holder, reply.heldAs);
       this.line.rest();
-      if (isRegistered(waiter) || this.place !== undefined) this.keepRegistered();
+      if (this.place !== undefined) this.keepPlace();
       // Without a place, nobody is told of a release. It was given up, or the caller that asked tries only once.
       if (this.hasLine && this.place === undefined && this.whenToAsk.listens) this.whenToAsk.recheck();
     }
@@ -380,9 +352,8 @@ export class LockQueue implements LockKeeper, Asker<LockWaiter, AcquireReply> {
 
   private unanswered(waiter: LockWaiter, outcome: Failed): void {
     const { error } = outcome;
-    // The waiter left while its request was under way. If the request had no effect, an earlier one may still have
-    // registered the waiter.
-    if (!this.abandonOwner(waiter, outcome) && waiter.settled) this.unregister(waiter);
+    this.abandonOwner(waiter, outcome);
+    if (waiter.settled) this.checkPlace();
     this.line.failed(waiter, error);
     this.refuseTriers((trier) => this.line.unavailable(trier));
     if (!this.line.isEmpty && error.kind === 'unavailable' && this.whenToAsk.failed()) this.line.reportFailure();
@@ -418,86 +389,77 @@ export class LockQueue implements LockKeeper, Asker<LockWaiter, AcquireReply> {
     const { backend, runtime, clientId } = this.services;
     const line = hasLine(type) ? backend.line : undefined;
     const retry = () => this.resume();
-    if (this.again !== undefined && (this.turns === undefined) === (line !== undefined)) return this.again;
+    if (this.again !== undefined && this.listensInLine === (line !== undefined)) return this.again;
     this.again?.close();
     this.leaveLine();
-    if (line !== undefined) {
-      this.again = new WhenToAsk(
-        (listener, heldAs) =>
-          heldAs === undefined
-            ? line.listen(key, clientId, (wake) => this.takeGrant(line, wake) || listener(wake))
-            : backend.subscribe(key, heldAs, clientId, listener),
-        runtime,
-        retry,
-      );
-    } else {
-      this.again = new TurnToAsk(
-        (listener, heldAs) => backend.subscribe(key, heldAs ?? type, clientId, listener),
-        runtime,
-        retry,
-        (holder) => (type === 'read' ? undefined : backend.takeTicket?.(key, holder)),
-      );
-    }
+    this.listensInLine = line !== undefined;
+    this.again = new WhenToAsk(
+      (listener, heldAs) =>
+        line !== undefined && heldAs === undefined
+          ? line.listen(key, clientId, listener)
+          : backend.subscribe(key, heldAs ?? type, clientId, listener),
+      runtime,
+      retry,
+      line === undefined ? SPREAD : 0,
+    );
     return this.again;
   }
 
-  /** Undefined for locks with a line, or as long as it is not needed. */
-  private get turns(): TurnToAsk | undefined {
-    return this.again instanceof TurnToAsk ? this.again : undefined;
-  }
-
-  // ── Owner ids, and waiters registered in the backend ───────────────────────────────────────────────────────────────
+  // ── Owner ids, and the place in the line ───────────────────────────────────────────────────────────────
 
   /** @returns whether the waiter gets another owner id */
   private abandonOwner(waiter: LockWaiter, attempt: Attempt): boolean {
-    const isAbandoned = attempt.abandon(isRegistered(waiter) || this.place === attempt.owner);
-    if (!isAbandoned) return false;
-    if (this.place === attempt.owner) this.place = undefined;
+    const hasPlace = this.place?.owner === attempt.owner;
+    if (!attempt.abandon(hasPlace)) return false;
+    if (hasPlace) this.place = undefined;
     waiter.renewOwner();
-    return isAbandoned;
+    return true;
   }
 
   /** Gives a waiter a new owner id before it asks again, if the backend has released its present id. */
   renewSpentOwner(waiter: LockWaiter): void {
     // While others of this process hold permits, only a request under the place may use its owner id.
-    if (this.place !== undefined && this.type === 'permits') waiter.dropPlace(this.place);
+    if (this.place !== undefined && this.type === 'permits') waiter.dropPlace(this.place.owner);
     if (!waiter.ownerSpent) return;
-    if (isRegistered(waiter)) this.formerOwners = [...this.formerOwners, waiter.owner];
-    if (this.place === waiter.owner) this.place = undefined;
+    if (this.place?.owner === waiter.owner) {
+      this.formerPlaces = [...this.formerPlaces, this.place];
+      this.place = undefined;
+    }
     waiter.renewOwner();
   }
 
-  private removeFormerOwners(): void {
-    if (this.formerOwners.length === 0) return;
-    for (const owner of this.formerOwners) unregister(this.services, { key: this.key, type: 'write', owner });
-    this.formerOwners = [];
-  }
-
-  private unregister(waiter: LockWaiter): void {
-    const { terms, owner } = waiter;
-    if (isRegistered(waiter)) unregister(this.services, { key: this.key, type: terms.type, owner });
+  private removeFormerPlaces(): void {
+    if (this.formerPlaces.length === 0) return;
+    for (const place of this.formerPlaces) unregister(this.services, place);
+    this.formerPlaces = NONE;
   }
 
   /**
-   * Lets this process wait in line once it listens, so that no grant is missed. A caller that tries once does not wait.
+   * Lets this process wait in line once it listens, so that no message is missed. A caller that tries once does not wait,
+   * and readers that follow another one need no place.
    */
   private enterLine(waiter: LockWaiter): void {
-    if (waiter.triesOnce || !this.again?.listens || this.turns !== undefined) return;
-    if (!this.hasLine) return this.leaveLine();
-    // Others ask for permits beside the one that uses the place.
-    if (this.attempts > 0) {
-      if (this.place !== undefined) waiter.dropPlace(this.place);
+    const { terms, triesOnce, follows } = waiter;
+    if (triesOnce || follows) return;
+    if (this.hasLine ? !(this.listensInLine && this.again?.listens) : terms.type !== 'write') {
+      if (!this.hasLine) this.leaveLine();
       return;
     }
-    if (this.place === undefined) this.place = waiter.owner;
-    else waiter.takePlace(this.place);
+    // Others ask beside the one that uses the place.
+    if (this.attempts > 0) {
+      if (this.place !== undefined) waiter.dropPlace(this.place.owner);
+      return;
+    }
+    if (this.place !== undefined && this.place.type !== terms.type) this.leaveLine();
+    if (this.place === undefined) this.place = { key: this.key, type: terms.type, owner: waiter.owner };
+    else waiter.takePlace(this.place.owner);
   }
 
   /** Gives up the place in the line: nobody waits here any more, or the lock came by another way. */
   private leaveLine(): void {
     if (this.place === undefined) return;
-    unregister(this.services, { key: this.key, type: this.type, owner: this.place });
-    this.waiting.first?.dropPlace(this.place);
+    unregister(this.services, this.place);
+    this.waiting.first?.dropPlace(this.place.owner);
     this.place = undefined;
   }
 
@@ -506,15 +468,20 @@ export class LockQueue implements LockKeeper, Asker<LockWaiter, AcquireReply> {
     if (this.waiting.length === 0 && this.attempts === 0) this.leaveLine();
   }
 
-  /** Keeps the next writer registered, or the place in the line. */
-  private keepRegistered(): void {
-    const next = (): readonly RegisteredWaiter[] => {
-      if (this.place !== undefined) return [{ owner: this.place, settled: false }];
-      const { first } = this.waiting;
-      return first !== undefined && isRegistered(first) ? [first] : [];
-    };
+  /** After a waiter has left: gives up a writer's place if the next waiter is a reader, and the reverse. */
+  private checkPlace(): void {
+    const { first } = this.waiting;
+    if (this.place === undefined || first === undefined || this.place.type === first.terms.type) return;
+    this.leaveLine();
+    this.again?.recheck();
+  }
+
+  /** Keeps the place in the line. */
+  private keepPlace(): void {
+    const places = (): readonly RegisteredWaiter[] =>
+      this.place === undefined ? [] : [{ owner: this.place.owner, settled: false }];
     const type = hasLine(this.type) ? this.type : 'write';
-    this.heartbeat ??= new WaiterHeartbeat(this.services, this.key, type, next, () => this.again?.recheck());
+    this.heartbeat ??= new WaiterHeartbeat(this.services, this.key, type, places, () => this.again?.recheck());
     this.heartbeat.start();
   }
 
@@ -583,8 +550,8 @@ export class LockQueue implements LockKeeper, Asker<LockWaiter, AcquireReply> {
   hold(held: HeldLock, now: Moment): void {
     this.line.failure = undefined;
     this.line.forgetHolder();
-    if (this.place === held.owner) this.place = undefined;
-    else if (this.type !== 'permits') this.leaveLine();
+    if (this.place?.owner === held.owner) this.place = undefined;
+    else if (this.type !== 'permits' && held.type !== 'read') this.leaveLine();
     this.tenure.hold(held, now);
   }
 
@@ -619,7 +586,6 @@ export class LockQueue implements LockKeeper, Asker<LockWaiter, AcquireReply> {
       if (this.place !== undefined) this.leaveEmptyLine();
       return passed;
     }
-    if (held.type !== 'read') this.turns?.releasing();
     return tenure.giveBack(held, listener);
   }
 
@@ -631,16 +597,10 @@ export class LockQueue implements LockKeeper, Asker<LockWaiter, AcquireReply> {
     return waiting.first;
   }
 
-  /**
-   * Lets processes that received the release go first. Readers do not take turns, since they are served side by side.
-   */
   released({ type }: HeldLock, reply: ReleaseReply | undefined): void {
     if (this.waiting.length === 0) this.handOffs?.notFollowed();
-    if (type !== 'read' && !this.hasLine) {
-      if (!reply?.published) this.turns?.releasedSilently();
-      const again = reply && reply.listeners > 0 ? this.whenToAsk : this.again;
-      if (reply?.released && again instanceof TurnToAsk) again.yieldTo(reply.listeners, this.waiting.length > 0);
-    }
+    // Where nobody waits in line, those who heard of the release ask before this process does.
+    else if (!this.hasLine && type !== 'read' && reply !== undefined && reply.listeners > 0) this.whenToAsk.standBack();
     this.resume();
   }
 
@@ -655,13 +615,12 @@ export class LockQueue implements LockKeeper, Asker<LockWaiter, AcquireReply> {
 
   recalled(release: RecallableRelease, now: Moment): void {
     this.tenure.recall(release);
-    this.turns?.releasedSilently();
     this.hold(release.held, now);
   }
 
   transferred(waiter: LockWaiter, outcome: Outcome): void {
     waiter.attempt = undefined;
-    this.removeFormerOwners();
+    this.removeFormerPlaces();
     if (outcome.state !== 'granted') this.abandonOwner(waiter, outcome);
   }
 

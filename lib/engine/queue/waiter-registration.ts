@@ -6,13 +6,6 @@ import type { Services } from '../services.js';
 /** The services that are needed here. */
 type Needs = Pick<Services, 'backend' | 'backgroundReleases' | 'runtime' | 'waiterTimeout' | 'work'>;
 
-/**
- * Whether a waiter is registered in the backend while it waits: in the queue of a fair lock, or as a waiting writer.
- */
-export function isRegistered({ terms, triesOnce }: LockWaiter): boolean {
-  return (terms.type === 'fair' || terms.type === 'write') && !triesOnce;
-}
-
 /** Removes a waiter from the backend. If there is no answer, this is repeated in the background. */
 export function unregister(services: Needs, waiter: OwnerRef): void {
   const { backend, backgroundReleases, waiterTimeout, work } = services;
@@ -27,7 +20,7 @@ export function unregister(services: Needs, waiter: OwnerRef): void {
 export type RegisteredWaiter = Pick<LockWaiter, 'owner' | 'settled'>;
 
 /**
- * Keeps the waiters of one queue registered in the backend (fair waiters, waiting writers, a place in line). One command
+ * Keeps the waiters of one queue registered in the backend (fair waiters, a place in line). One command
  * refreshes them all, three times within the waiterTimeout, after which the backend considers a silent waiter dead.
  */
 export class WaiterHeartbeat<Registered extends RegisteredWaiter> {

@@ -25,6 +25,8 @@ export class Waiter<Granted> extends Caller<Granted> implements InLine {
   ownerSpent = false;
   /** Whether the waiter has already retried once because the lock's holder was just being released. */
   askedAgain = false;
+  /** A reader that goes past those in line, because it waited right behind a reader whose turn has come. */
+  follows = false;
   /** A message for the waiter arrived while its request was pending. */
   woken = false;
   private ownerId: string | undefined;

@@ -20,7 +20,7 @@ export type State = 'open' | 'asking' | 'resting' | 'yielding' | 'backing off';
  * | `asking`      | a request is sent (`begin`)     | the lock is acquired                          |
  * | `resting`     | the lock was busy (`busy`)      | a message arrives, or the holder's lease ends |
  * | `backing off` | there was no answer (`failed`)  | a message arrives, or a growing pause ends    |
- * | `yielding`    | others go first (TurnToAsk)     | this process's turn comes                     |
+ * | `yielding`    | several were woken by a message | a short random pause ends                     |
  *
  * Each state also becomes `open` when nobody waits any more. A message that arrives during a request is remembered. If
  * the answer is busy, the process then asks again instead of resting.
@@ -28,7 +28,7 @@ export type State = 'open' | 'asking' | 'resting' | 'yielding' | 'backing off';
 export class WhenToAsk {
   /** Whether messages arrive. */
   listens = false;
-  protected subscription: Subscription | undefined;
+  private subscription: Subscription | undefined;
   private state: State = 'open';
   /** Listens for the release of a holder of another kind. */
   private otherKind: Subscription | undefined;
@@ -45,11 +45,14 @@ export class WhenToAsk {
   /**
    * @param subscribe listens for what concerns this process, or for releases of holders of another kind
    * @param retry called when the backend may be asked again
+   * @param spread within how many milliseconds of a message this process asks, at a random moment, because the message
+   *   wakes others as well. 0: at once, because only this process is meant
    */
   constructor(
     private readonly subscribe: (listener: (wake: Wake) => void, heldAs?: Busy['heldAs']) => Subscription,
-    protected readonly runtime: Runtime,
+    private readonly runtime: Runtime,
     private readonly retry: () => void,
+    private readonly spread = 0,
   ) {
     this.backOff = new BackOff(runtime);
   }
@@ -107,6 +110,12 @@ export class WhenToAsk {
     this.wake();
   }
 
+  /** Lets those ask first who were woken by the release of this process. */
+  standBack(): void {
+    this.listen();
+    this.rest('yielding', this.spread);
+  }
+
   /** Called when no caller waits any more. */
   onEmpty(): void {
     this.open();
@@ -131,12 +140,12 @@ export class WhenToAsk {
     this.listens = false;
   }
 
-  protected answered(): void {
+  private answered(): void {
     this.failing = false;
     this.backOff.reset();
   }
 
-  protected rest(state: State, delay: number): void {
+  private rest(state: State, delay: number): void {
     this.state = state;
     this.timer?.cancel();
     this.timer = delay < 0 ? undefined : this.runtime.timer(delay + 1, () => this.wake(), 'keep-alive');
@@ -154,7 +163,7 @@ export class WhenToAsk {
     this.retry();
   }
 
-  protected listen(): void {
+  private listen(): void {
     if (this.subscription !== undefined) return;
     const subscription = this.subscribe((wake) => this.heard(wake));
     this.subscription = subscription;
@@ -162,7 +171,6 @@ export class WhenToAsk {
     subscription.ready.then(() => {
       if (this.subscription !== subscription) return;
       this.listens = true;
-      this.confirmed();
       this.onChange(false);
     });
   }
@@ -184,20 +192,18 @@ export class WhenToAsk {
     this.otherKind = undefined;
   }
 
-  /** Called when the subscription is active. */
-  protected confirmed(): void {}
-
-  protected heard(wake: Wake): void {
+  private heard(wake: Wake): void {
     this.onChange(wake.kind === 'message');
   }
 
   /**
    * Handles a possible release: asks now, or after the current request.
    *
-   * @param _woken whether a message has told of it
+   * @param woken whether a message has told of it
    */
-  protected onChange(_woken: boolean): void {
-    if (this.resting) this.wake();
-    else this.missed = true;
+  private onChange(woken: boolean): void {
+    if (!this.resting) this.missed = true;
+    else if (!woken || this.spread === 0) this.wake();
+    else if (this.state !== 'yielding') this.rest('yielding', this.spread * this.runtime.random());
   }
 }

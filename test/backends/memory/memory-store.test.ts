@@ -114,7 +114,7 @@ describe('MemoryStore', () => {
       runtime.advance(10);
     }
     expect(store.fairWaiters.size).toBeLessThan(400);
-    expect(store.waitingWriters.size).toBeLessThan(400);
+    expect(store.lines.size).toBeLessThan(400);
     expect((await backend.inspect('held')).queue).toHaveLength(99);
   });
 
@@ -128,7 +128,7 @@ describe('MemoryStore', () => {
       await backend.release(holding);
       await backend.removeWaiter(waiting);
     }
-    expect([store.locks.size, store.fairWaiters.size, store.waitingWriters.size]).toEqual([0, 0, 0]);
+    expect([store.locks.size, store.fairWaiters.size, store.lines.size]).toEqual([0, 0, 0]);
   });
 
   it.each(['reentrant', 'fenced'] as const)(

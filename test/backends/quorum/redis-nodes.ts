@@ -10,7 +10,6 @@ export const QUORUM: Capabilities = {
   types: ['reentrant', 'read', 'write', 'fenced'],
   tokensDiffer: false,
   adopts: false,
-  numbers: false,
   flights: false,
   lines: false,
   joinsQuorums: false,

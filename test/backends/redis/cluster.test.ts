@@ -45,7 +45,7 @@ describe('a Redis cluster', () => {
   }
 
   function request(key = `lock:${++count}`, more: Partial<AcquireRequest> = {}): AcquireRequest {
-    const defaults = { leaseTime: 60_000, reserve: 0, waiterTimeout: 0, pastWaitingWriters: true };
+    const defaults = { leaseTime: 60_000, reserve: 0, waiterTimeout: 0, pastLine: true };
     return { key, owner: `${CLIENT}:${++count}`, type: 'reentrant', ...defaults, ...more };
   }
 

@@ -71,14 +71,14 @@ describe('a request that reaches Redis after its caller has left', () => {
     expect((await backend.inspect(holder.key)).queue).toEqual([]);
   });
 
-  it('announces no writer', async () => {
+  it('takes no place in line', async () => {
     const backend = world.backend({ commandTimeout: TIMEOUT });
     const reader = world.request('read');
     await backend.acquire(reader);
     await late(backend, () =>
       backend.acquire({ ...reader, type: 'write', owner: world.owner(), waiterTimeout: 60_000 }),
     );
-    expect((await world.keys()).filter((key) => key.includes('writers'))).toEqual([]);
+    expect((await world.keys()).filter((key) => key.includes('turns'))).toEqual([]);
   });
 
   it('takes no permits, which nobody would ever release', async () => {

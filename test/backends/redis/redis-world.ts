@@ -63,7 +63,7 @@ export class RedisWorld {
     type: Type = 'reentrant' as Type,
     request: Partial<AcquireRequest> = {},
   ): AcquireRequest & { readonly type: Type } {
-    const defaults = { leaseTime: 60_000, reserve: 0, waiterTimeout: 0, pastWaitingWriters: true };
+    const defaults = { leaseTime: 60_000, reserve: 0, waiterTimeout: 0, pastLine: true };
     return { key: this.key(), owner: this.owner(), ...defaults, ...request, type };
   }
 

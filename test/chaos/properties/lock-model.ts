@@ -15,7 +15,7 @@ export const isReadWrite = (type: LockType): boolean => type === 'read' || type 
 export type Call =
   | { readonly key: string; readonly channel: 'plain' | 'readWrite'; readonly maybe?: true }
   | { readonly key: string; readonly head: string }
-  | { readonly key: string; readonly first: string };
+  | { readonly key: string; readonly first: string; readonly maybe?: true };
 
 /** The state of one lock. */
 class Lock {
@@ -26,10 +26,10 @@ class Lock {
   readonly everRead = new Set<string>();
   /** Fair waiters, in order. */
   readonly queue: string[] = [];
-  /** Waiting writers. */
-  readonly announced = new Set<string>();
   /** Processes that wait in line, in order. */
   readonly line: string[] = [];
+  /** Which of them want to read or to write. */
+  readonly kinds = new Map<string, LockType>();
   /** The first in line, if the last release left the lock free for listeners outside the line. */
   told: string | undefined;
 
@@ -61,19 +61,22 @@ export class LockModel {
   }
 
   /** The owners that a busy answer may name. If there are none, the request is granted. */
-  obstacles(part: Part, pastWaitingWriters: boolean): readonly string[] {
+  obstacles(part: Part, pastLine: boolean, waits = false): readonly string[] {
     const { key, type, owner } = part;
-    const { plain, writer, readers, queue, announced } = this.at(key);
+    const { plain, writer, readers, queue, line, kinds } = this.at(key);
     if (this.has(part)) return [];
     if (!isReadWrite(type)) {
       const holders = [plain, writer, ...readers].filter((holder) => holder !== undefined);
-      if (holders.length > 0 || type !== 'fair' || queue.length === 0 || queue[0] === owner) return holders;
-      return [queue[0]];
+      if (holders.length > 0) return holders;
+      const [first = owner] = type === 'fair' ? queue : waits ? line : [];
+      return first === owner ? [] : [first];
     }
     if (plain !== undefined) return [plain];
-    if (type === 'write') return writer !== undefined ? [writer] : [...readers];
     if (writer !== undefined) return writer === owner ? [] : [writer];
-    return pastWaitingWriters ? [] : [...announced];
+    if (type === 'write' && readers.size > 0) return [...readers];
+    if (pastLine || (type === 'write' && !waits)) return [];
+    const ahead = line.slice(0, line.includes(owner) ? line.indexOf(owner) : undefined);
+    return ahead.filter((place) => type === 'write' || kinds.get(place) !== 'read').slice(0, 1);
   }
 
   grant(part: Part): void {
@@ -103,7 +106,7 @@ export class LockModel {
     const { readers, writer } = this.at(key);
     // Beside other leases, the lock may end as late as before.
     const isAlone = type === 'read' ? readers.size === 1 && writer === undefined : !readers.has(owner);
-    return [isAlone ? { key, channel: 'readWrite' } : { key, channel: 'readWrite', maybe: true }];
+    return isAlone ? this.readersAndWriters(key) : this.maybeReadersAndWriters(key);
   }
 
   release(part: Part): readonly Call[] {
@@ -112,9 +115,9 @@ export class LockModel {
     if (type === 'fair') return this.headOrOthers(key);
     if (!isReadWrite(type)) return this.others(key);
     const lock = this.at(key);
-    if (type === 'write' || lock.isFree) return [{ key, channel: 'readWrite' }];
+    if (type === 'write' || lock.isFree) return this.readersAndWriters(key);
     // While other readers remain, nobody can enter when a reader leaves, but the lock may now expire earlier.
-    return lock.writer === undefined ? [{ key, channel: 'readWrite', maybe: true }] : [];
+    return lock.writer === undefined ? this.maybeReadersAndWriters(key) : [];
   }
 
   /** Returns whether the lock was transferred and, if not, who is woken. Only for types that can be transferred. */
@@ -126,55 +129,56 @@ export class LockModel {
       this.grant(heir);
       return { transferred: true, calls: [] };
     }
-    return { transferred: false, calls: [{ key: from.key, channel: 'readWrite' }] };
+    return { transferred: false, calls: this.readersAndWriters(from.key) };
   }
 
   /** Registers a waiter, if this type has registered waiters. */
   keepPlace({ key, type, owner }: Part): void {
-    const { queue, announced, line } = this.at(key);
-    if (type === 'write') announced.add(owner);
-    else if (type === 'fair' && !queue.includes(owner)) queue.push(owner);
+    const { queue, line, kinds } = this.at(key);
+    if (type === 'fair' && !queue.includes(owner)) queue.push(owner);
     else if (hasLine(type) && !line.includes(owner)) line.push(owner);
+    if (isReadWrite(type)) kinds.set(owner, type);
   }
 
   hasPlace({ key, type, owner }: Part): boolean {
-    const { queue, announced, line } = this.at(key);
-    if (hasLine(type)) return line.includes(owner);
-    return type === 'fair' ? queue.includes(owner) : type === 'write' && announced.has(owner);
+    const { queue, line } = this.at(key);
+    return (hasLine(type) ? line : queue).includes(owner);
   }
 
   /** Removes the waiter silently. */
   forgetPlace({ key, type, owner }: Part): void {
-    const { queue, announced, line } = this.at(key);
+    const { queue, line, kinds } = this.at(key);
     const order = hasLine(type) ? line : type === 'fair' ? queue : [];
     if (order.includes(owner)) order.splice(order.indexOf(owner), 1);
-    if (type === 'write') announced.delete(owner);
+    if (hasLine(type)) kinds.delete(owner);
   }
 
   /**
    * A refresh may find that the waiter that had been woken has died: the next one is woken, or those of other types.
    */
   refreshed({ key, type }: Part): readonly Call[] {
-    if (!this.at(key).isFree) return [];
-    return hasLine(type) ? this.serveLine(key, false) : type === 'fair' ? this.headOrOthers(key) : [];
+    if (hasLine(type)) return this.hasRoom(key) ? this.serveLine(key, false) : [];
+    return this.at(key).isFree ? this.headOrOthers(key) : [];
   }
 
   /** Who enters the line of a free lock lets its first place go first. */
-  entered({ key, owner }: Part): readonly Call[] {
-    const { line, isFree } = this.at(key);
-    return isFree && line.length > 0 && line[0] !== owner ? this.serveLine(key, false) : [];
+  entered(part: Part, pastLine: boolean): readonly Call[] {
+    const { key } = part;
+    return this.at(key).isFree && this.obstacles(part, pastLine, true).length > 0 ? this.serveLine(key, false) : [];
   }
 
   removeWaiter(part: Part): readonly Call[] {
     const { key, type, owner } = part;
     // The lock may have been granted to a place in line.
-    if (!this.hasPlace(part)) return hasLine(type) && this.has(part) ? this.release(part) : [];
+    if (!this.hasPlace(part)) return hasLine(type) && !isReadWrite(type) && this.has(part) ? this.release(part) : [];
     const lock = this.at(key);
+    const wrote = hasLine(type) && lock.kinds.get(owner) === 'write';
     const wasHead = (hasLine(type) ? lock.line : lock.queue)[0] === owner;
     this.forgetPlace(part);
-    if (hasLine(type)) return wasHead ? this.serveLine(key, false) : [];
-    if (type === 'fair') return wasHead && lock.isFree ? this.headOrOthers(key) : [];
-    return lock.announced.size === 0 && lock.writer === undefined ? [{ key, channel: 'readWrite' }] : [];
+    if (!hasLine(type)) return wasHead && lock.isFree ? this.headOrOthers(key) : [];
+    const mayRead = wrote && lock.writer === undefined && lock.line.every((place) => lock.kinds.get(place) === 'read');
+    const served = wasHead || this.hasRoom(key) ? this.serveLine(key, false) : [];
+    return mayRead ? [{ key, channel: 'readWrite' }, ...served] : served;
   }
 
   forceRelease(key: string): readonly Call[] {
@@ -194,11 +198,10 @@ export class LockModel {
   }
 
   waiters(key: string): readonly Part[] {
-    const { queue, announced, line } = this.at(key);
+    const { queue, line, kinds } = this.at(key);
     return [
       ...queue.map((owner): Part => ({ key, type: 'fair', owner })),
-      ...line.map((owner): Part => ({ key, type: 'reentrant', owner })),
-      ...[...announced].map((owner): Part => ({ key, type: 'write', owner })),
+      ...line.map((owner): Part => ({ key, type: kinds.get(owner) ?? 'reentrant', owner })),
     ];
   }
 
@@ -224,11 +227,35 @@ export class LockModel {
     return [{ key, channel: 'plain' }, ...this.serveLine(key, this.listens(key))];
   }
 
-  /** Grants a free lock to the first in line. If others listen outside the line, every second time it stays free. */
+  /** Those who listen to the channel of readers and writers, and the line. */
+  private readersAndWriters(key: string): readonly Call[] {
+    return [{ key, channel: 'readWrite' }, ...this.serveLine(key, true)];
+  }
+
+  /** The same, of a lock that is held. */
+  private maybeReadersAndWriters(key: string): readonly Call[] {
+    return this.readersAndWriters(key).map((call) => ({ ...call, maybe: true }) as Call);
+  }
+
+  /** Whether the first in line may have the lock now. */
+  private hasRoom(key: string): boolean {
+    const { line, kinds, isFree } = this.at(key);
+    return isFree || (this.mode(key) === 'read' && kinds.get(line[0]) === 'read');
+  }
+
+  /**
+   * Grants a free lock to the first in line. If others listen outside the line, every second time it stays free. A writer
+   * is only told, and so are all readers in front.
+   */
   private serveLine(key: string, othersListen: boolean): readonly Call[] {
     const lock = this.at(key);
     const [first] = lock.line;
     if (first === undefined) return [];
+    if (lock.kinds.get(first) === 'write') return [{ key, first }];
+    if (lock.kinds.has(first)) {
+      const end = lock.line.findIndex((place) => lock.kinds.get(place) !== 'read');
+      return lock.line.slice(0, end < 0 ? undefined : end).map((place) => ({ key, first: place }));
+    }
     if (lock.isFree) {
       if (othersListen && lock.told !== first) lock.told = first;
       else this.grant({ key, type: 'reentrant', owner: first });

@@ -7,13 +7,13 @@ import type { SimulatedServer } from './simulated/simulated-server.js';
  * @param deserted whether no process is left that could delete latches
  */
 export function leftOn({ store, wall }: SimulatedServer, deserted: boolean): Readonly<Record<string, number>> {
-  const { locks, fairWaiters, waitingWriters, synchronizers } = store;
+  const { locks, fairWaiters, lines, synchronizers } = store;
   const now = wall();
   const latches = [...synchronizers.counters.keys()].filter((key) => key !== POOL && key !== SEATS);
   return {
     locks: locks.alive(now).length,
     queues: fairWaiters.alive(now).length,
-    'announced writers': waitingWriters.alive(now).length,
+    lines: lines.alive(now).length,
     latches: deserted ? 0 : latches.length,
     'permits with a lease': synchronizers.leasesOf(SEATS).size,
   };

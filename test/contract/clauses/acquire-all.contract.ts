@@ -88,7 +88,7 @@ export function describeAcquireAll(world: ContractWorld): void {
     const requests = writers.map((writer) => writer.request({ waiterTimeout: 60_000 }));
     const reply = await writers[0].client.backend.acquireAll(requests);
     expect(reply).toMatchObject({ acquired: false, index: 1 });
-    for (const key of [free, busy]) await world.owner('read', key).take({ pastWaitingWriters: false });
+    for (const key of [free, busy]) await world.owner('read', key).take({ pastLine: false });
   });
 
   it('acquires locks of different types together', async () => {

@@ -31,8 +31,6 @@ export interface Capabilities {
   readonly flights?: boolean;
   /** Whether locks can be adopted. Default true. */
   readonly adopts?: boolean;
-  /** Whether `takeTicket` is supported. Default true. */
-  readonly numbers?: boolean;
   /**
    * Whether one slow node of several may add something: a second message about the same release, or an owner that it
    * received only after the forced release on the other nodes. Default false.

@@ -2,22 +2,22 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import {
   type Acquired,
   type AcquireReply,
+  type AcquireRequest,
   type Busy,
   type ExpectedHolders,
-  type Grant,
   type HeldType,
   isTransferable,
   type LockState,
   type OwnerRef,
   type ReleaseReply,
 } from '../../../lib/backends/lock-backend.js';
-import type { MemberAcquireRequest, QuorumMember } from '../../../lib/backends/quorum/quorum-member.js';
+import type { QuorumMember } from '../../../lib/backends/quorum/quorum-member.js';
 import { NEVER } from '../../support/time-limits.js';
 import type { Client } from './fixture.js';
 
 export const LONG = NEVER;
 
-export type AcquireOptions = Partial<Omit<MemberAcquireRequest, keyof OwnerRef>>;
+export type AcquireOptions = Partial<Omit<AcquireRequest, keyof OwnerRef>>;
 
 /** One owner of one lock, with the requests that it sends to its backend. */
 export class Owner implements OwnerRef {
@@ -42,13 +42,13 @@ export class Owner implements OwnerRef {
     return this.client.backend as QuorumMember;
   }
 
-  request(options: AcquireOptions = {}): MemberAcquireRequest {
+  request(options: AcquireOptions = {}): AcquireRequest {
     return {
       ...this.holding,
       leaseTime: LONG,
       reserve: 0,
       waiterTimeout: 0,
-      pastWaitingWriters: true,
+      pastLine: true,
       ...this.permits,
       ...options,
     };
@@ -105,12 +105,6 @@ export class Owner implements OwnerRef {
     const { key, type, owner: from } = this;
     if (!isTransferable(type)) throw new Error(`a ${type} lock cannot be transferred`);
     return this.client.backend.transfer({ key, type, from, to: to.owner, leaseTime, reserve });
-  }
-
-  accept(grant: Grant, sent: () => void, leaseTime = LONG): Promise<boolean> {
-    const { line } = this.client.backend;
-    if (line === undefined) throw new Error('this backend has no lines');
-    return line.accept({ ...this.holding, leaseTime }, grant, sent);
   }
 
   async refreshWaiter(waiterTimeout = LONG): Promise<boolean> {

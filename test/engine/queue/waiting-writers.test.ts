@@ -69,7 +69,12 @@ describe('a writer that waits behind a reader of another process', () => {
     const { reading, writer, later } = await scene();
     const { locks, backend, runtime } = writer;
     const answer = latch();
-    backend.disturb(answerAfter(answer.promise), 'acquire');
+    let asked = 0;
+    backend.disturb(
+      // The second acquisition enters the line.
+      (execute, request) => (++asked === 1 ? execute() : answerAfter(answer.promise)(execute, request)),
+      'acquire',
+    );
     const leaving = new AbortController();
     const writing = errorOf(locks.acquire('page', { type: 'write', signal: leaving.signal }));
     await runtime.settle();

@@ -53,6 +53,7 @@ describe('an acquisition that the backend has given back', () => {
 
   it('leaves no writer announced', async () => {
     const { locks, backend, runtime } = await world.process();
+    backend.hasLines = false;
     const removed: string[] = [];
     backend.disturb(async (execute, request) => {
       removed.push((request as AcquireRequest).owner);
@@ -68,6 +69,7 @@ describe('an acquisition that the backend has given back', () => {
 
   it('leaves no announcement of a writer that has left', async () => {
     const { locks, backend, runtime } = await world.process();
+    backend.hasLines = false;
     const removed: string[] = [];
     backend.disturb(async (execute, request) => {
       removed.push((request as AcquireRequest).owner);

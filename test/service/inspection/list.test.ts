@@ -158,7 +158,7 @@ describe.each(PLACES)('list() in %s', (name) => {
     await Promise.all(waiting);
   });
 
-  it('has processes that wait in no line, without a position, once their records mention the wait', async () => {
+  it('has readers and writers in their order, and says how many once their records mention the wait', async () => {
     const [{ locks: holder }, { locks: reader }, { locks: writer }] = [
       place.service(),
       place.service({ applicationName: 'reader' }),
@@ -168,17 +168,19 @@ describe.each(PLACES)('list() in %s', (name) => {
     const waiting = [
       reader.withLock('page', { type: 'read' }, async () => {}),
       reader.withLock('page', { type: 'read' }, async () => {}),
-      writer.withLock('page', { type: 'write' }, async () => {}),
     ];
     const own = (await reader.inspect('page')).line;
     expect(own).toEqual([
       { clientId: expect.any(String), mine: true, callers: 2, client: expect.objectContaining({ group: '' }) },
     ]);
-    await until(async () => (await holder.inspect('page')).line.length === 2, 15_000);
-    const { line } = await holder.inspect('page');
-    expect(line.map(({ client, callers, position }) => [client?.application, callers, position]).sort()).toEqual([
-      ['reader', 2, undefined],
-      ['writer', 1, undefined],
+    const line = async () => (await holder.inspect('page')).line;
+    await until(async () => (await line()).length === 1, 15_000);
+    waiting.push(writer.withLock('page', { type: 'write' }, async () => {}));
+    const isKnown = ({ callers }: { readonly callers?: number }) => callers !== undefined;
+    await until(async () => (await line()).length === 2 && (await line()).every(isKnown), 15_000);
+    expect((await line()).map(({ client, callers, position }) => [client?.application, callers, position])).toEqual([
+      ['reader', 2, 1],
+      ['writer', 1, 2],
     ]);
     await lease.release();
     await Promise.all(waiting);

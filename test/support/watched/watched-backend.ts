@@ -26,24 +26,22 @@ import type { QuorumMember } from '../../../lib/backends/quorum/quorum-member.js
 import type { Runtime } from '../../../lib/backends/runtime.js';
 import { WatchedSynchronizers } from './watched-synchronizers.js';
 
-type Command =
-  | 'accept'
-  | Exclude<
-      keyof QuorumMember,
-      | 'description'
-      | 'connectionError'
-      | 'synchronizers'
-      | 'waits'
-      | 'line'
-      | 'flights'
-      | 'directory'
-      | 'health'
-      | 'adoptRefusal'
-      | 'canAcquireTogether'
-      | 'subscribe'
-      | 'listenToClient'
-      | 'close'
-    >;
+type Command = Exclude<
+  keyof QuorumMember,
+  | 'description'
+  | 'connectionError'
+  | 'synchronizers'
+  | 'waits'
+  | 'line'
+  | 'flights'
+  | 'directory'
+  | 'health'
+  | 'adoptRefusal'
+  | 'canAcquireTogether'
+  | 'subscribe'
+  | 'listenToClient'
+  | 'close'
+>;
 
 /** How a test interferes with a command. `execute` runs the command and returns its reply. */
 // biome-ignore lint/suspicious/noExplicitAny: the answers differ from command to command
@@ -81,8 +79,8 @@ export class WatchedBackend implements LockBackend {
   subscriptions = 0;
   subscribed = 0;
   private confirmed = 0;
-  /** Delivers the messages, as they are by default. */
-  deliver: (wake: Wake, listener: (wake: Wake) => void) => void = (wake, listener) => listener(wake);
+  /** Whether processes may wait in line. */
+  hasLines = true;
   /** Whether the service listens for forced releases. */
   listensToClient = false;
 
@@ -222,11 +220,6 @@ export class WatchedBackend implements LockBackend {
     return this.run('inspect', key, () => this.backend.inspect(key));
   }
 
-  get takeTicket(): LockBackend['takeTicket'] {
-    const takeTicket = this.backend.takeTicket?.bind(this.backend);
-    return takeTicket && ((key, holder) => this.run('takeTicket', holder, () => takeTicket(key, holder)));
-  }
-
   subscribe(key: string, type: HeldType, clientId: string, listener: (wake: Wake) => void): Subscription {
     return this.watch((hear) => this.backend.subscribe(key, type, clientId, hear), listener);
   }
@@ -236,7 +229,7 @@ export class WatchedBackend implements LockBackend {
     listener: (wake: Wake) => void,
   ): Subscription {
     let confirmed = this.silence === undefined;
-    const subscription = subscribe((wake) => confirmed && this.deliver(wake, listener));
+    const subscription = subscribe((wake) => confirmed && listener(wake));
     this.subscriptions++;
     this.subscribed++;
     let open = true;
@@ -255,13 +248,9 @@ export class WatchedBackend implements LockBackend {
   }
 
   get line(): LockBackend['line'] {
-    const { line } = this.backend;
+    const line = this.hasLines ? this.backend.line : undefined;
     return (
-      line && {
-        listen: (key, clientId, listener) => this.watch((hear) => line.listen(key, clientId, hear), listener),
-        accept: (request, grant, sent) =>
-          this.run('accept', { ...request, grant }, () => line.accept(request, grant, sent)),
-      }
+      line && { listen: (key, clientId, listener) => this.watch((hear) => line.listen(key, clientId, hear), listener) }
     );
   }
 

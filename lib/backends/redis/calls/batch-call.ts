@@ -81,11 +81,6 @@ export class BatchCall<Request extends Batchable, Reply> implements ScriptReques
     return this.command.moment;
   }
 
-  /** Whether it has left this process. */
-  get written(): boolean {
-    return this.call.written;
-  }
-
   get divisible(): boolean {
     return this.items.length > 1;
   }

@@ -18,9 +18,6 @@ export interface SingleReply {
  */
 type Limit = 'in time' | 'any time' | number;
 
-/** After this many turns of the event loop, a command is not written because its connection is broken. */
-const TURNS_TO_WRITE = 10;
-
 type SingleRequest = BatchedRequest<Batchable, SingleReply>;
 
 /**
@@ -60,20 +57,6 @@ export class SingleCalls implements BatchCallOwner<Batchable, SingleReply> {
     return this.send(script, keys, args, moment);
   }
 
-  /**
-   * Like {@link call}.
-   *
-   * @param written called when the script has left this process, unless its connection is broken
-   */
-  callAndNotify(
-    script: Script,
-    keys: readonly string[],
-    args: readonly string[],
-    written: () => void,
-  ): Promise<SingleReply> {
-    return this.send(script, keys, args, 'any time', written);
-  }
-
   /** Rejects all calls that have no answer. */
   close(): void {
     this.closed = true;
@@ -96,13 +79,7 @@ export class SingleCalls implements BatchCallOwner<Batchable, SingleReply> {
 
   callEnded(): void {}
 
-  private send(
-    script: Script,
-    keys: readonly string[],
-    args: readonly string[],
-    limit: Limit,
-    written?: () => void,
-  ): Promise<SingleReply> {
+  private send(script: Script, keys: readonly string[], args: readonly string[], limit: Limit): Promise<SingleReply> {
     const { connection, runtime, commandTimeout } = this;
     return new Promise((resolve, reject) => {
       if (this.closed) return reject(closedError(connection));
@@ -115,22 +92,9 @@ export class SingleCalls implements BatchCallOwner<Batchable, SingleReply> {
         const call = new BatchCall(this, command, [item], new Dispatch());
         this.startTimer(item, call);
         call.send();
-        if (written !== undefined) this.whenWritten(item, call, written);
       };
       runtime.detached(() => process.nextTick(send));
     });
-  }
-
-  /** ioredis writes commands at once, and node-redis before the next turn of the event loop. */
-  private whenWritten(
-    item: SingleRequest,
-    call: BatchCall<Batchable, SingleReply>,
-    written: () => void,
-    turns = TURNS_TO_WRITE,
-  ): void {
-    if (item.settled) return;
-    if (call.written) written();
-    else if (turns > 0) this.runtime.nextTurn(() => this.whenWritten(item, call, written, turns - 1));
   }
 
   private startTimer(item: SingleRequest, call: BatchCall<Batchable, SingleReply>): void {

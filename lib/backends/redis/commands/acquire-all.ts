@@ -1,5 +1,4 @@
 import { type AcquireAllReply, type AcquireRequest, isReadWrite } from '../../lock-backend.js';
-import type { MemberAcquireRequest } from '../../quorum/quorum-member.js';
 import type { BatchedScript } from '../calls/batched-script.js';
 import { keysOf, LOCK, type LockKey, refuseFailure } from '../calls/item-answer.js';
 import type { ScriptContext } from '../calls/script-context.js';
@@ -10,7 +9,7 @@ import { readLease, tokenClock } from '../lock-keys.js';
 import { arrayOf, integerOf } from '../reply-shape.js';
 import { scripts } from '../scripts.js';
 import { busyReply, copyOf } from './acquire-reply.js';
-import { TOKEN_COUNTER, WAITING_WRITERS } from './lock-scripts.js';
+import { TOKEN_COUNTER } from './lock-scripts.js';
 
 /**
  * Only a read/write lock has such a lease. Every key of a script needs a permission, so other types pass the lock
@@ -20,7 +19,7 @@ const READ_LEASE: LockKey<AcquireRequest> = {
   of: ({ key, type, owner }) => (isReadWrite(type) ? readLease(key, owner) : key),
   type: 'string',
 };
-const KEYS_OF_EACH: readonly LockKey<AcquireRequest>[] = [LOCK, TOKEN_COUNTER, READ_LEASE, WAITING_WRITERS];
+const KEYS_OF_EACH: readonly LockKey<AcquireRequest>[] = [LOCK, TOKEN_COUNTER, READ_LEASE];
 
 /** The script's first number when it acquired all; otherwise it is ONE_IS_BUSY (0), or ONE_FAILED (2). */
 const ALL_ACQUIRED = 1;
@@ -110,6 +109,6 @@ export async function acquireAll(
   return { ...busyReply(ttl, holder, server), index: integerOf(index, server), ...copyOf(call) };
 }
 
-function argsOf({ type, owner, pastWaitingWriters }: MemberAcquireRequest): string[] {
-  return [type, owner, pastWaitingWriters ? '1' : '0'];
+function argsOf({ type, owner, pastLine }: AcquireRequest): string[] {
+  return [type, owner, pastLine ? '1' : '0'];
 }

@@ -1,5 +1,4 @@
-import type { Acquired, AcquireReply, HeldType } from '../../lock-backend.js';
-import type { MemberAcquireRequest } from '../../quorum/quorum-member.js';
+import type { Acquired, AcquireReply, AcquireRequest, HeldType } from '../../lock-backend.js';
 import type { BatchedScript } from '../calls/batched-script.js';
 import { keysOf, refuseFailure } from '../calls/item-answer.js';
 import type { RedisConnection } from '../connection/redis-connection.js';
@@ -12,7 +11,7 @@ import { busyReply, isHeldAs } from './acquire-reply.js';
 import { type AcquireScript, LOCK_SCRIPTS } from './lock-scripts.js';
 
 /** Acquisitions of one lock type, sent together. */
-export class AcquireBatch implements BatchedScript<MemberAcquireRequest, AcquireReply> {
+export class AcquireBatch implements BatchedScript<AcquireRequest, AcquireReply> {
   readonly script;
   readonly limited = true;
   readonly unsentReply = undefined;
@@ -29,7 +28,7 @@ export class AcquireBatch implements BatchedScript<MemberAcquireRequest, Acquire
     this.script = scripts[this.form.name];
   }
 
-  alike(one: MemberAcquireRequest, other: MemberAcquireRequest): boolean {
+  alike(one: AcquireRequest, other: AcquireRequest): boolean {
     const { option } = this.form;
     return (
       one.leaseTime === other.leaseTime &&
@@ -38,13 +37,13 @@ export class AcquireBatch implements BatchedScript<MemberAcquireRequest, Acquire
     );
   }
 
-  keys(requests: readonly MemberAcquireRequest[]): string[] {
+  keys(requests: readonly AcquireRequest[]): string[] {
     const keys = keysOf(this.form.keys, requests);
     keys.unshift(tokenClock(this.connection, requests[0].key));
     return keys;
   }
 
-  args(requests: readonly MemberAcquireRequest[]): string[] {
+  args(requests: readonly AcquireRequest[]): string[] {
     const [first] = requests;
     const { option } = this.form;
     const args = [this.highestToken.seen, String(first.leaseTime), String(first.reserve)];
@@ -53,7 +52,7 @@ export class AcquireBatch implements BatchedScript<MemberAcquireRequest, Acquire
     return args;
   }
 
-  read(reply: unknown, index: number, request: MemberAcquireRequest, call: ScriptCall): AcquireReply {
+  read(reply: unknown, index: number, request: AcquireRequest, call: ScriptCall): AcquireReply {
     const answer = this.answer(reply, index, request, call);
     const read = call.resent ? { ...answer, validUntil: call.validUntil } : answer;
     if (read.acquired) this.onAcquired?.(read, call);
@@ -64,7 +63,7 @@ export class AcquireBatch implements BatchedScript<MemberAcquireRequest, Acquire
    * One token for all, or { reserved with each, answer, ... }: a token, { ttl, holder, held as } when busy, or
    * { token, reserved, 1 } of a fenced lock.
    */
-  private answer(reply: unknown, index: number, request: MemberAcquireRequest, call: ScriptCall): AcquireReply {
+  private answer(reply: unknown, index: number, request: AcquireRequest, call: ScriptCall): AcquireReply {
     const server = this.connection.description;
     if (!Array.isArray(reply)) {
       const firstToken = integerOf(reply, server);

@@ -6,24 +6,21 @@ import {
   type AdoptReply,
   type AdoptRequest,
   type ExpectedHolders,
-  type Grant,
   type HeldType,
   isReadWrite,
   type LockState,
   type OwnerRef,
-  type RenewRequest,
-  TICKET_LIFETIME,
   type TransferRequest,
+  type TypeWithLine,
 } from '../../lock-backend.js';
 import { servesLines } from '../../owner-ids.js';
 import { keysOf } from '../calls/item-answer.js';
 import type { ScriptContext } from '../calls/script-context.js';
-import { fencingToken, lastTicket, tokenClock, tokenSource } from '../lock-keys.js';
+import { fencingToken, readLease, tokenClock, tokenSource } from '../lock-keys.js';
 import { arrayOf, integerOf } from '../reply-shape.js';
 import { scripts } from '../scripts.js';
 import { busyReply, copyOf, remainingTime } from './acquire-reply.js';
-import { FAIR_KEYS, LOCK_SCRIPTS, TOKEN_COUNTER } from './lock-scripts.js';
-import { RenewBatch } from './renew.js';
+import { ENTER_SCRIPTS, FAIR_KEYS, LOCK_SCRIPTS, TOKEN_COUNTER } from './lock-scripts.js';
 
 /** Replaces an owner by another one in one step; undefined when it did not hold the lock. */
 export async function transfer(request: TransferRequest, context: ScriptContext): Promise<Acquired | undefined> {
@@ -46,44 +43,26 @@ export async function transfer(request: TransferRequest, context: ScriptContext)
 /** Acquires a lock, or makes or keeps a place in its line. */
 export async function enterLine(request: AcquireRequest, context: ScriptContext): Promise<AcquireReply> {
   const { connection, highestToken, single, replicaCheck } = context;
-  const { key, type, owner, leaseTime, reserve, waiterTimeout, nonce = '' } = request;
+  const { key, type, owner, leaseTime, reserve, waiterTimeout } = request;
   const publish = await context.publishMode.command(key);
-  const wallAhead = Date.now() - performance.now();
-  const keys = [tokenClock(connection, key), key, ...(type === 'fenced' ? [fencingToken(key)] : [])];
+  const keys = [tokenClock(connection, key), key];
   const args = [highestToken.seen, leaseTime, reserve, owner, waiterTimeout, publish].map(String);
-  args.push(type === 'permits' ? String(request.permits) : nonce);
-  const script = scripts[type === 'permits' ? 'enter-permits-line' : 'enter-line'];
+  if (isReadWrite(type)) {
+    keys.push(readLease(key, owner));
+    args.push(String(Number(type === 'read')), String(Number(request.pastLine ?? false)));
+  } else if (type === 'fenced') keys.push(fencingToken(key));
+  else if (type === 'permits') args.push(String(request.permits));
+  const script = scripts[ENTER_SCRIPTS[type as TypeWithLine]];
   const { reply, call } = await single.callInTime(script, keys, args);
   const server = connection.description;
-  const [first, second, third, isFirst, time] = arrayOf(reply, server);
+  const [first, second, third, isFirst] = arrayOf(reply, server);
   if (isFirst === undefined) {
     await replicaCheck?.confirm(call, [request]);
     return { ...highestToken.acquired(integerOf(first, server), integerOf(second, server)), ...copyOf(call) };
   }
-  if (!call.resent) connection.scripts.sampleClock(call, keys, integerOf(time, server), wallAhead);
   const busy = { ...busyReply(first, second, server, third), ...copyOf(call) };
   const listensToOthers = isFirst === 1 && busy.heldAs === undefined && !servesLines(String(second));
   return listensToOthers ? { ...busy, heldAs: 'reentrant' } : busy;
-}
-
-/** Sets the full lease of a lock that was granted. @param written called when the request has left this process */
-export async function accept(
-  request: RenewRequest,
-  { token, reserved }: Grant,
-  written: () => void,
-  context: ScriptContext,
-): Promise<boolean> {
-  const { connection, highestToken, single } = context;
-  highestToken.note(token + reserved);
-  const publish = context.publishMode.known ?? 'PUBLISH'; // known, because the place was made
-  const renewal = new RenewBatch(request.type, connection, () => publish);
-  const { reply, call } = await single.callAndNotify(
-    renewal.script,
-    renewal.keys([request]),
-    renewal.args([request]),
-    written,
-  );
-  return renewal.read(reply, 0, request, call);
 }
 
 /** Takes over a detached lock from the owner of its ticket. */
@@ -179,8 +158,8 @@ async function refresh(
   const { single, connection } = context;
   const script = LOCK_SCRIPTS[group[0].type].waiters?.refresh;
   if (script === undefined) return [];
-  const args = [String(waiterTimeout), ...group.map(({ owner }) => owner)];
-  if (script.publishes) args.unshift(await context.publishMode.command(group[0].key));
+  const publish = await context.publishMode.command(group[0].key);
+  const args = [publish, String(waiterTimeout), ...group.map(({ owner }) => owner)];
   const reply = await single.call(scripts[script.name], keysOf(script.keys, [group[0]]), args);
   const server = connection.description;
   return arrayOf(reply, server).map((answer) => integerOf(answer, server) === KEPT);
@@ -192,13 +171,6 @@ export async function removeWaiter(waiter: OwnerRef, context: ScriptContext): Pr
   if (script === undefined) return;
   const publish = await context.publishMode.command(waiter.key);
   await context.single.call(scripts[script.name], keysOf(script.keys, [waiter]), [publish, waiter.owner]);
-}
-
-/** Numbers the owners that were woken and found the lock held by the same `holder`: 1, 2, … */
-export async function takeTicket(key: string, holder: string, context: ScriptContext): Promise<number> {
-  const { notes, connection } = context;
-  const reply = await notes.call(scripts['take-ticket-1'], [lastTicket(key)], [holder, String(TICKET_LIFETIME)]);
-  return integerOf(reply, connection.description);
 }
 
 /** Makes the tokens of a lock continue above `token`. */

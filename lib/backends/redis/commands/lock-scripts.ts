@@ -1,15 +1,13 @@
-import type { HeldType, OwnerRef, TransferableType, TransferRequest } from '../../lock-backend.js';
-import type { MemberAcquireRequest } from '../../quorum/quorum-member.js';
+import type {
+  AcquireRequest,
+  HeldType,
+  OwnerRef,
+  TransferableType,
+  TransferRequest,
+  TypeWithLine,
+} from '../../lock-backend.js';
 import { LOCK, type LockKey, PERMITS } from '../calls/item-answer.js';
-import {
-  announcedWriters,
-  fairHeartbeats,
-  fairQueue,
-  fairTimeouts,
-  fencingToken,
-  forgottenAt,
-  readLease,
-} from '../lock-keys.js';
+import { fairHeartbeats, fairQueue, fairTimeouts, fencingToken, forgottenAt, readLease } from '../lock-keys.js';
 import type { ScriptName } from '../scripts.js';
 
 type KeyOfLock = LockKey<Pick<OwnerRef, 'key'>>;
@@ -23,12 +21,7 @@ export interface LockScript {
 
 export interface AcquireScript extends LockScript {
   /** The argument that the script takes besides the lease time, the highest token and the reserve. */
-  readonly option?: keyof Pick<MemberAcquireRequest, 'waiterTimeout' | 'pastWaitingWriters' | 'permits'>;
-}
-
-export interface RefreshScript extends LockScript {
-  /** Whether the script may have to wake a waiter. */
-  readonly publishes: boolean;
+  readonly option?: keyof Pick<AcquireRequest, 'waiterTimeout' | 'pastLine' | 'permits'>;
 }
 
 interface LockTypeScripts {
@@ -37,7 +30,7 @@ interface LockTypeScripts {
   readonly renew: LockScript;
   /** Undefined: waiters of this type are not registered in Redis. */
   readonly waiters?: {
-    readonly refresh: RefreshScript;
+    readonly refresh: LockScript;
     readonly remove: LockScript;
   };
 }
@@ -50,7 +43,6 @@ interface TransferScript {
 }
 
 export const TOKEN_COUNTER: KeyOfLock = { of: ({ key }) => fencingToken(key), type: 'string' };
-export const WAITING_WRITERS: KeyOfLock = { of: ({ key }) => announcedWriters(key), type: 'zset' };
 /** The lease of a reader. The scripts of writers use it too, because a writer may also read. */
 const READ_LEASE: KeyOfOwner = { of: ({ key, owner }) => readLease(key, owner), type: 'string' };
 
@@ -64,9 +56,18 @@ export const FAIR_KEYS: readonly KeyOfLock[] = [
   { of: ({ key }) => fairHeartbeats(key), type: 'zset' },
 ];
 
-/** The places of a line. They are made by `enter-line` and `enter-permits-line`. */
+/** The scripts that acquire a lock or enter its line. */
+export const ENTER_SCRIPTS: Record<TypeWithLine, ScriptName> = {
+  reentrant: 'enter-line',
+  fenced: 'enter-line',
+  read: 'enter-read-write-line-3',
+  write: 'enter-read-write-line-3',
+  permits: 'enter-permits-line',
+};
+
+/** The places of a line. They are made by {@link ENTER_SCRIPTS}. */
 const PLACES: LockTypeScripts['waiters'] = {
-  refresh: { name: 'refresh-places-1', keys: [LOCK], publishes: true },
+  refresh: { name: 'refresh-places-1', keys: [LOCK] },
   remove: { name: 'remove-place-1', keys: [LOCK] },
 };
 
@@ -91,14 +92,15 @@ export const LOCK_SCRIPTS: Record<HeldType, LockTypeScripts> & Record<Transferab
     release: { name: 'release-fair', keys: FAIR_KEYS },
     renew: { name: 'renew-fair', keys: FAIR_KEYS },
     waiters: {
-      refresh: { name: 'refresh-fair-waiters-4', keys: FAIR_KEYS, publishes: true },
+      refresh: { name: 'refresh-fair-waiters-4', keys: FAIR_KEYS },
       remove: { name: 'remove-fair-waiter-4', keys: FAIR_KEYS },
     },
   },
   read: {
-    acquire: { name: 'acquire-read', keys: [LOCK, READ_LEASE, WAITING_WRITERS], option: 'pastWaitingWriters' },
+    acquire: { name: 'acquire-read', keys: [LOCK, READ_LEASE], option: 'pastLine' },
     release: { name: 'release-read', keys: [LOCK, READ_LEASE] },
     renew: { name: 'renew-read', keys: [LOCK, READ_LEASE] },
+    waiters: PLACES,
   },
   // Single flights with results are acquired and released in flights/redis-flights.ts.
   flight: {
@@ -114,21 +116,17 @@ export const LOCK_SCRIPTS: Record<HeldType, LockTypeScripts> & Record<Transferab
     waiters: PLACES,
   },
   write: {
-    acquire: { name: 'acquire-write', keys: [LOCK, READ_LEASE, WAITING_WRITERS], option: 'waiterTimeout' },
+    acquire: { name: 'acquire-write', keys: [LOCK, READ_LEASE] },
     release: { name: 'release-write', keys: [LOCK, READ_LEASE] },
     renew: { name: 'renew-write', keys: [LOCK, READ_LEASE] },
     transfer: {
-      name: 'transfer-write-5',
+      name: 'transfer-write-4',
       keys: [
         LOCK,
         { of: ({ key, from }) => readLease(key, from), type: 'string' },
         { of: ({ key, to }) => readLease(key, to), type: 'string' },
-        WAITING_WRITERS,
       ],
     },
-    waiters: {
-      refresh: { name: 'refresh-writers-1', keys: [WAITING_WRITERS], publishes: false },
-      remove: { name: 'remove-writer-2', keys: [LOCK, WAITING_WRITERS] },
-    },
+    waiters: PLACES,
   },
 };

@@ -1,4 +1,3 @@
-import type { Moment } from '../../runtime.js';
 import type { ConnectionContext } from '../links/connection-context.js';
 import type { Topology } from '../links/topology.js';
 import { silenceAdvice } from './connection-advice.js';
@@ -45,15 +44,9 @@ export class ScriptRunner {
       );
   }
 
-  /** Records the server time that a script returned. @param wallAhead see {@link ServerClock.sample} */
-  sampleClock(call: ScriptCall, keys: readonly string[], time: number, wallAhead?: number): void {
-    this.clocks.of(keys).sample(time, call.writtenAt, this.context.runtime.monotonic(), call.socket, wallAhead);
-  }
-
-  /** See {@link ServerClock.momentOf}. Undefined while the connection is broken. */
-  momentOf(key: string, time: number): Moment | undefined {
-    if (this.topology.connectionError !== undefined) return undefined;
-    return this.clocks.of([key]).momentOf(time, this.context.runtime.monotonic());
+  /** Records the server time that a script returned. */
+  sampleClock(call: ScriptCall, keys: readonly string[], time: number): void {
+    this.clocks.of(keys).sample(time, call.writtenAt, this.context.runtime.monotonic(), call.socket);
   }
 
   /**

@@ -1,5 +1,3 @@
-import type { Moment } from '../../runtime.js';
-
 /** How many samples are kept. Old samples become wrong, because both clocks drift. */
 const SAMPLES = 8;
 /**
@@ -9,17 +7,6 @@ const SAMPLES = 8;
 const DEADLINE_STEP = 16;
 /** After this many ms without a sample, the next call is accompanied by a `TIME` command for a new one. */
 const STALE_AFTER = 30_000;
-/** By how much the two clocks may drift apart: 1 ms a second. */
-const DRIFT = 0.001;
-
-interface Sample {
-  /** The server's time minus the local time. */
-  readonly offset: number;
-  readonly uncertainty: number;
-  readonly sentAt: number;
-  /** The wall clock minus the monotonic clock, before the command was written. */
-  readonly wallAhead: number | undefined;
-}
 
 /**
  * The clock of one server, estimated from the monotonic clock of this process. A sample is the server's time minus the
@@ -27,7 +14,7 @@ interface Sample {
  * best. A deadline that is computed with it is never too early, so no request is refused while its caller still waits.
  */
 export class ServerClock {
-  private samples: Sample[] = [];
+  private samples: { readonly offset: number; readonly uncertainty: number }[] = [];
   private offset = Number.POSITIVE_INFINITY;
   private best = Number.POSITIVE_INFINITY;
   private sampledAt = 0;
@@ -56,22 +43,12 @@ export class ServerClock {
    * @param sentAt when the command was sent, on the monotonic clock
    * @param receivedAt when its answer came
    * @param connection the connection of the command: another connection may lead to another server
-   * @param wallAhead the wall clock minus the monotonic clock, before the command was written. Without it, the sample
-   *   does not help {@link momentOf}
    */
-  sample(
-    time: number,
-    sentAt: number,
-    receivedAt: number,
-    connection: object | undefined,
-    wallAhead?: number | undefined,
-  ): void {
-    // By then, the server's clock was advanced, or this process's clock stood still.
-    const jumped = time - receivedAt > this.offset + 1;
-    if (connection !== this.connection || jumped) this.forget();
+  sample(time: number, sentAt: number, receivedAt: number, connection: object | undefined): void {
+    if (connection !== this.connection) this.forget();
     this.connection = connection;
     this.sampledAt = sentAt;
-    this.samples.push({ offset: time - sentAt, uncertainty: receivedAt - sentAt, sentAt, wallAhead });
+    this.samples.push({ offset: time - sentAt, uncertainty: receivedAt - sentAt });
     if (this.samples.length > SAMPLES) this.samples.shift();
     const best = this.samples.reduce((least, sample) => (sample.offset < least.offset ? sample : least));
     this.offset = best.offset;
@@ -93,25 +70,6 @@ export class ServerClock {
       this.deadlineText = String(steps * DEADLINE_STEP);
     }
     return this.deadlineText;
-  }
-
-  /**
-   * A moment on the clocks of this process that is certainly not after the server's `time`. Undefined if that is not
-   * known.
-   *
-   * @param time in ms, rounded down
-   * @param now on the monotonic clock
-   */
-  momentOf(time: number, now: number): Moment | undefined {
-    let latest: Moment | undefined;
-    for (const { offset, sentAt, wallAhead } of this.samples) {
-      if (wallAhead === undefined) continue;
-      // Samples are rounded down to 1 ms.
-      const monotonic = time - 1 - offset - DRIFT * (now - sentAt);
-      // If this machine is suspended after the sample, only the wall clock shows it.
-      if (latest === undefined || monotonic > latest.monotonic) latest = { monotonic, wall: monotonic + wallAhead };
-    }
-    return latest;
   }
 
   /** The server time in ms at a moment of the monotonic clock, or a little earlier, as an argument of scripts. */

@@ -103,7 +103,6 @@ export class ServerClocks {
   private async askTime(keys: readonly string[]): Promise<ServerClock> {
     const { description, isCluster } = this.topology;
     const [key] = keys;
-    const wallAhead = Date.now() - performance.now();
     const command =
       isCluster && key !== undefined
         ? this.send('eval', [scripts['time-1'].source, '1', key], key)
@@ -111,7 +110,7 @@ export class ServerClocks {
     const [seconds, micros] = arrayOf(await command.reply, description);
     const time = integerOf(seconds, description) * 1_000 + Math.floor(integerOf(micros, description) / 1_000);
     const clock = this.of(keys);
-    clock.sample(time, command.writtenAt, performance.now(), command.socket, wallAhead);
+    clock.sample(time, command.writtenAt, performance.now(), command.socket);
     return clock;
   }
 

@@ -1,5 +1,4 @@
 import { type HeldType, isReadWrite, type Removal, type Subscription, type Wake } from '../../lock-backend.js';
-import type { Moment } from '../../runtime.js';
 import type { RedisConnection } from '../connection/redis-connection.js';
 import type { ConnectionContext } from '../links/connection-context.js';
 import { clientChannel, fairChannelPrefix, lineChannel, lockChannel, readWriteChannel } from '../lock-keys.js';
@@ -48,20 +47,12 @@ export class ReleaseChannels {
   /**
    * Listens for what concerns this client's place in the line of a lock.
    *
-   * @param momentOf see {@link lineListener}
    * @param refused called if the user may not listen to the channel
    */
-  listenInLine(
-    key: string,
-    clientId: string,
-    listener: Listener,
-    momentOf: (time: number) => Moment | undefined,
-    refused: (error: Error) => void,
-  ): Subscription {
+  listenInLine(key: string, clientId: string, listener: Listener, refused: (error: Error) => void): Subscription {
     return this.whenModeIsKnown(key, () => {
       const kind = this.isSharded ? 'sharded' : 'channel';
-      const own = { ...lineListener(listener, momentOf), refused };
-      return this.subscriber.subscribe(lineChannel(key, clientId), kind, own);
+      return this.subscriber.subscribe(lineChannel(key, clientId), kind, { ...lineListener(listener), refused });
     });
   }
 

@@ -1,5 +1,4 @@
-import type { Grant, Wake } from '../../lock-backend.js';
-import type { Moment } from '../../runtime.js';
+import type { Wake } from '../../lock-backend.js';
 import type { ChannelListener } from './topic.js';
 
 /**
@@ -15,31 +14,14 @@ export function wakeListener(listener: (wake: Wake) => void, ownerOf?: (channel:
   };
 }
 
-/**
- * Turns the messages of scripts/includes/line/serve-line.lua into wake-ups of a client that waits in line.
- *
- * @param momentOf a moment that is certainly not after this time of the server
- */
-export function lineListener(
-  listener: (wake: Wake) => void,
-  momentOf: (time: number) => Moment | undefined,
-): ChannelListener {
+/** Turns the messages of scripts/includes/line/serve-line.lua into wake-ups of a client that waits in line. */
+export function lineListener(listener: (wake: Wake) => void): ChannelListener {
   return {
     message: (_, text) => {
-      const [owner, state, ...terms] = text.split(' ');
+      const [owner, state] = text.split(' ');
       const lock = state === 'granted' || state === 'free' ? state : undefined;
-      const grant = lock === 'granted' ? grantOf(terms, momentOf) : undefined;
-      listener({ kind: 'message', owner, lock, ...(grant && { grant }) });
+      listener({ kind: 'message', owner, lock });
     },
     resync: () => listener({ kind: 'resync' }),
   };
-}
-
-/** What a message says about the grant: see scripts/includes/line/token-of-grant.lua. Undefined if that is not enough. */
-function grantOf(terms: readonly string[], momentOf: (time: number) => Moment | undefined): Grant | undefined {
-  const [nonce] = terms;
-  const [token, reserved, time] = terms.slice(1).map(Number);
-  if (!(Number.isSafeInteger(token) && Number.isSafeInteger(reserved) && Number.isSafeInteger(time))) return undefined;
-  const begun = momentOf(time);
-  return begun && { nonce, token, reserved, begun };
 }

@@ -220,7 +220,7 @@ describe('acquire-all', () => {
   const world = new ScriptWorld();
   const keysOf = (...locks: string[]) => [
     CLOCK,
-    ...locks.flatMap((lock) => [lock, fencingToken(lock), `{${lock}}:c:1:rwlock_timeout:1`, `writers:{${lock}}`]),
+    ...locks.flatMap((lock) => [lock, fencingToken(lock), `{${lock}}:c:1:rwlock_timeout:1`]),
   ];
 
   it('acquires locks of every type together, and says the token of each', async () => {
@@ -271,19 +271,20 @@ describe('acquire-all', () => {
     expect(await world.run('acquire-all', keysOf('a', 'b'), [LATER, 0, MINUTE, ...args])).toEqual([
       2,
       1,
-      [[expect.stringContaining('WRONGTYPE'), 'string', 'string', 'none', 'none']],
+      [[expect.stringContaining('WRONGTYPE'), 'string', 'string', 'none']],
     ]);
     expect(await world.redis.exists('a', CLOCK)).toBe(0);
   });
 
-  it('lets a reader pass waiting writers only if it says so', async () => {
-    await world.redis.zadd('writers:{b}', (await world.now()) + MINUTE, 'd:1');
-    const acquire = (...pastWriters: string[]) =>
+  it('lets a reader pass others in line only if it says so', async () => {
+    await world.redis.zadd('nestjs_redis_lock_turns:{b}', 1, 'd:1');
+    await world.redis.zadd('nestjs_redis_lock_turns_until:{b}', (await world.now()) + MINUTE, 'd:1');
+    const acquire = (...pastLine: string[]) =>
       world.run('acquire-all', keysOf('a', 'b'), [
         LATER,
         0,
         MINUTE,
-        ...pastWriters.flatMap((past) => ['read', 'c:1', past]),
+        ...pastLine.flatMap((past) => ['read', 'c:1', past]),
       ]);
     expect(await acquire('1', '0')).toEqual([0, 1, expect.any(Number), 'd:1']);
     expect(await acquire('0', '1')).toEqual([1, expect.any(Number), expect.any(Number)]);
@@ -689,16 +690,5 @@ describe('raise-token-1', () => {
     await world.redis.del(CLOCK);
     expect(await world.run('raise-token-1', [CLOCK], [AHEAD])).toBe(1);
     expect(await world.redis.get(CLOCK)).toBe(String(AHEAD));
-  });
-});
-
-describe('take-ticket-1', () => {
-  const world = new ScriptWorld();
-
-  it('counts from 1 for each holder, and remembers the number for a while', async () => {
-    const take = (holder: string) => world.run('take-ticket-1', ['tickets'], [holder, MINUTE]);
-    expect([await take('c:1'), await take('c:1'), await take('c:1')]).toEqual([1, 2, 3]);
-    expect([await take('d:1'), await take('d:1'), await take('c:1')]).toEqual([1, 2, 1]);
-    await world.expectLease('tickets', MINUTE);
   });
 });

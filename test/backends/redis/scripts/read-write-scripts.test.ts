@@ -20,26 +20,31 @@ class ReadWriteWorld extends ScriptWorld {
     await this.redis.pexpire('a', lease);
   }
 
-  /** Writers that wait, each with the time from now for which it counts as alive. */
-  async announce(writers: Record<string, number>): Promise<number> {
+  /** Writers in the line of the lock `a`, in order, each with the time from now after which its place lapses. */
+  async wait(writers: Record<string, number>): Promise<number> {
     const now = await this.now();
-    for (const [owner, time] of Object.entries(writers)) await this.redis.zadd('writers', now + time, owner);
+    for (const [position, [owner, time]] of Object.entries(writers).entries()) {
+      await this.redis.zadd('nestjs_redis_lock_turns:{a}', position + 1, owner);
+      await this.redis.zadd('nestjs_redis_lock_turns_until:{a}', now + time, owner);
+      await this.redis.hset('nestjs_redis_lock_turns_terms:{a}', owner, 't write');
+    }
     return now;
   }
 
-  announced(): Promise<Record<string, number>> {
-    return this.scores('writers');
+  /** When the places of the line lapse. */
+  waiting(): Promise<Record<string, number>> {
+    return this.scores('nestjs_redis_lock_turns_until:{a}');
   }
 }
 
 describe('acquire-read', () => {
   const world = new ReadWriteWorld();
   const acquire = (owner: string, { lease = MINUTE, past = '0' } = {}) =>
-    world.run('acquire-read', [CLOCK, 'a', READ_LEASE(owner), 'writers'], [LATER, 0, lease, 0, past, owner]);
+    world.run('acquire-read', [CLOCK, 'a', READ_LEASE(owner)], [LATER, 0, lease, 0, past, owner]);
 
   it('gives free locks of a batch to their readers, and counts their tokens', async () => {
     await world.redis.set(CLOCK, 1);
-    const keys = [CLOCK, 'a', READ_LEASE('c:1'), 'writers', 'b', READ_LEASE('c:2', 'b'), 'writersOfB'];
+    const keys = [CLOCK, 'a', READ_LEASE('c:1'), 'b', READ_LEASE('c:2', 'b')];
     const reply = (await world.run('acquire-read', keys, [LATER, 0, MINUTE, 3, '0', 'c:1', 'c:2'])) as number[];
     expect(reply).toEqual([3, expect.any(Number), reply[1] + 4]);
     expect(await world.redis.get(CLOCK)).toBe(String(reply[1] + 7));
@@ -81,22 +86,21 @@ describe('acquire-read', () => {
   });
 
   it('gives way to a writer that waits, unless it reads already or may pass', async () => {
-    const now = await world.announce({ 'd:1': 10_000, 'd:2': MINUTE });
+    await world.wait({ 'd:1': 10_000, 'd:2': MINUTE });
     const [, [left, writer]] = (await acquire('c:1')) as [number, [number, string]];
-    expect(writer).toBe('d:2');
-    expect(left).toBeLessThanOrEqual(MINUTE);
-    expect(left).toBeGreaterThan(MINUTE - 5_000);
+    expect(writer).toBe('d:1');
+    expect(left).toBeLessThanOrEqual(10_000);
+    expect(left).toBeGreaterThan(5_000);
     expect(await acquire('c:1', { past: '1' })).toEqual([0, expect.any(Number)]);
     expect(await acquire('c:1')).toEqual([0, expect.any(Number)]);
-    expect(await world.redis.zscore('writers', 'd:2')).toBe(String(now + MINUTE));
-    await world.redis.del('writers');
-    await world.announce({ 'd:3': -1 });
+    await world.redis.del('nestjs_redis_lock_turns:{a}');
+    await world.wait({ 'd:3': -1 });
     expect(await acquire('c:2')).toEqual([0, expect.any(Number)]);
   });
 
   it('gives way although its own lease has ended and left its field', async () => {
     await world.read({ 'e:1': MINUTE, 'c:1': 0 });
-    await world.announce({ 'd:1': MINUTE });
+    await world.wait({ 'd:1': MINUTE });
     expect(await acquire('c:1')).toEqual([0, [expect.any(Number), 'd:1']]);
   });
 
@@ -109,10 +113,7 @@ describe('acquire-read', () => {
     'does not touch a hash of another program: %j',
     async (hash) => {
       await world.redis.hset('a', hash);
-      expect(await acquire('c:1', { past: '1' })).toEqual([
-        0,
-        [[expect.stringContaining('NOTALOCK'), 'hash', 'none', 'none']],
-      ]);
+      expect(await acquire('c:1', { past: '1' })).toEqual([0, [[expect.stringContaining('NOTALOCK'), 'hash', 'none']]]);
       expect(await world.redis.hgetall('a')).toEqual(hash);
     },
   );
@@ -120,20 +121,20 @@ describe('acquire-read', () => {
 
 describe('acquire-write', () => {
   const world = new ReadWriteWorld();
-  const acquire = (owner: string, { lease = MINUTE, waiterTimeout = 0 } = {}) =>
-    world.run('acquire-write', [CLOCK, 'a', READ_LEASE(owner), 'writers'], [LATER, 0, lease, 0, waiterTimeout, owner]);
+  const acquire = (owner: string, { lease = MINUTE } = {}) =>
+    world.run('acquire-write', [CLOCK, 'a', READ_LEASE(owner)], [LATER, 0, lease, 0, owner]);
 
   it('gives free locks of a batch to their writers, and counts their tokens', async () => {
     await world.redis.set(CLOCK, 1);
-    await world.announce({ 'c:1': MINUTE, 'e:1': MINUTE });
-    const keys = [CLOCK, 'a', READ_LEASE('c:1'), 'writers', 'b', READ_LEASE('c:2', 'b'), 'writersOfB'];
-    const reply = (await world.run('acquire-write', keys, [LATER, 0, MINUTE, 3, 0, 'c:1', 'c:2'])) as number[];
+    await world.wait({ 'c:1': MINUTE, 'e:1': MINUTE });
+    const keys = [CLOCK, 'a', READ_LEASE('c:1'), 'b', READ_LEASE('c:2', 'b')];
+    const reply = (await world.run('acquire-write', keys, [LATER, 0, MINUTE, 3, 'c:1', 'c:2'])) as number[];
     expect(reply).toEqual([3, expect.any(Number), reply[1] + 4]);
     expect(await world.redis.get(CLOCK)).toBe(String(reply[1] + 7));
     expect(await world.redis.hgetall('a')).toEqual({ mode: 'write', 'c:1:write': '1' });
     expect(await world.redis.hgetall('b')).toEqual({ mode: 'write', 'c:2:write': '1' });
     for (const key of ['a', 'b']) await world.expectLease(key, MINUTE);
-    expect(Object.keys(await world.announced())).toEqual(['e:1']);
+    expect(Object.keys(await world.waiting())).toEqual(['e:1']);
   });
 
   it('waits for the reader with the longest lease, and removes dead readers', async () => {
@@ -143,7 +144,7 @@ describe('acquire-write', () => {
     expect(left).toBeGreaterThan(2 * MINUTE - 5_000);
     expect(left).toBeLessThanOrEqual(2 * MINUTE);
     expect(Object.keys(await world.redis.hgetall('a')).sort()).toEqual(['c:7', 'c:8', 'mode']);
-    expect(await world.redis.exists('writers', CLOCK)).toBe(0);
+    expect(await world.redis.exists(CLOCK)).toBe(0);
   });
 
   it('counts each lease of a Java reader', async () => {
@@ -174,24 +175,6 @@ describe('acquire-write', () => {
     await world.redis.set(READ_LEASE('c:1'), '1', 'PX', 2 * MINUTE);
     await acquire('c:1');
     await world.expectLease('a', 2 * MINUTE);
-  });
-
-  it('leaves the announcements of others alone when it announces nobody', async () => {
-    await world.read({ 'd:1': MINUTE });
-    await world.announce({ 'e:1': MINUTE });
-    await acquire('c:1');
-    expect(Object.keys(await world.announced())).toEqual(['e:1']);
-  });
-
-  it('announces a writer that waits, if it wants to, and forgets the dead ones', async () => {
-    await world.read({ 'd:1': MINUTE });
-    const now = await world.announce({ 'e:1': -1, 'e:2': 3 * MINUTE });
-    await world.redis.pexpire('writers', 3 * MINUTE);
-    await acquire('c:1', { waiterTimeout: MINUTE });
-    const announced = await world.announced();
-    expect(Object.keys(announced)).toEqual(['c:1', 'e:2']);
-    expectBetween(announced['c:1'], now + MINUTE, (await world.now()) + MINUTE);
-    await world.expectLease('writers', 3 * MINUTE);
   });
 });
 
@@ -350,43 +333,34 @@ describe('renew-read and renew-write', () => {
   });
 });
 
-describe('refresh-writers-1', () => {
+describe('refresh-places-1 and remove-place-1, of readers and writers', () => {
   const world = new ReadWriteWorld();
+  const refresh = (...owners: string[]) => world.run('refresh-places-1', ['a'], ['PUBLISH', MINUTE, ...owners]);
+  const remove = (owner: string) => world.run('remove-place-1', ['a'], ['PUBLISH', owner]);
 
-  it('extends the announcements of those that are still alive', async () => {
-    const now = await world.announce({ 'c:1': 5_000, 'c:2': -1, 'c:3': 5_000, 'd:1': 5_000 });
-    expect(await world.run('refresh-writers-1', ['writers'], [MINUTE, 'c:1', 'c:2', 'c:9', 'c:3'])).toEqual([
-      1, 0, 0, 1,
-    ]);
-    const announced = await world.announced();
-    expect(Object.keys(announced).sort()).toEqual(['c:1', 'c:3', 'd:1']);
-    for (const owner of ['c:1', 'c:3']) {
-      expectBetween(announced[owner], now + MINUTE, (await world.now()) + MINUTE);
-    }
-    expect(announced['d:1']).toBe(now + 5_000);
-    await world.expectLease('writers', MINUTE);
+  it('keep those that are still alive', async () => {
+    const now = await world.wait({ 'c:1': 5_000, 'c:2': -1, 'c:3': 5_000, 'd:1': 5_000 });
+    await world.write('e:1');
+    expect(await refresh('c:1', 'c:2', 'c:9', 'c:3')).toEqual([1, 0, 0, 1]);
+    const kept = await world.waiting();
+    for (const owner of ['c:1', 'c:3']) expectBetween(kept[owner], now + MINUTE, (await world.now()) + MINUTE);
+    expect(kept['d:1']).toBe(now + 5_000);
+    for (const key of ['', '_until', '_terms']) await world.expectLease(`nestjs_redis_lock_turns${key}:{a}`, MINUTE);
   });
-});
 
-describe('remove-writer-2', () => {
-  const world = new ReadWriteWorld();
-  const remove = (owner: string) => world.run('remove-writer-2', ['a', 'writers'], ['PUBLISH', owner]);
-
-  it('wakes the readers that gave way when the last writer that is alive has left', async () => {
-    await world.announce({ 'c:1': MINUTE, 'c:2': MINUTE, 'c:3': -1 });
+  it('wake the readers of a quorum when the last writer that is alive has left', async () => {
+    await world.wait({ 'c:1': MINUTE, 'c:2': MINUTE, 'c:3': -1 });
     await world.read({ 'd:1': MINUTE });
-    expect(
-      await world.published(async () => {
-        expect(await remove('c:9')).toBe(0);
-        expect(await remove('c:1')).toBe(1);
-      }),
-    ).toEqual([]);
-    expect(await world.published(() => remove('c:2'))).toEqual(['redisson_rwlock:{a} 1']);
-    expect(await world.redis.exists('writers')).toBe(0);
+    const heard = await world.published(async () => {
+      expect(await remove('c:9')).toBe(0);
+      expect(await remove('c:2')).toBe(1);
+    });
+    expect(heard).toEqual([]);
+    expect(await world.published(() => remove('c:1'))).toEqual(['redisson_rwlock:{a} 1']);
   });
 
-  it('wakes nobody while a writer holds the lock', async () => {
-    await world.announce({ 'c:1': MINUTE });
+  it('wake nobody while a writer holds the lock', async () => {
+    await world.wait({ 'b:1': MINUTE, 'c:1': MINUTE });
     await world.write('d:1');
     const heard = await world.published(async () => {
       expect(await remove('c:1')).toBe(1);
@@ -395,26 +369,26 @@ describe('remove-writer-2', () => {
   });
 });
 
-describe('transfer-write-5', () => {
+describe('transfer-write-4', () => {
   const world = new ReadWriteWorld();
   const transfer = (lease = MINUTE) =>
     world.run(
-      'transfer-write-5',
-      [CLOCK, 'a', READ_LEASE('c:1'), READ_LEASE('c:2'), 'writers'],
+      'transfer-write-4',
+      [CLOCK, 'a', READ_LEASE('c:1'), READ_LEASE('c:2')],
       [LATER, 0, lease, 0, 'c:1', 'c:2', 'PUBLISH'],
     );
   beforeEach(() => world.redis.set(CLOCK, AHEAD));
 
   it('gives the write side to the next owner, also when it is sent twice', async () => {
     await world.write('c:1', 2 * MINUTE);
-    await world.announce({ 'c:2': MINUTE, 'c:3': MINUTE });
+    await world.wait({ 'c:2': MINUTE, 'c:3': MINUTE });
     const heard = await world.published(async () => {
       expect(await transfer()).toEqual([AHEAD + 1, 0]);
     });
-    expect(heard).toEqual(['redisson_rwlock:{a} 1']);
+    expect(heard).toEqual(['redisson_rwlock:{a} 1', 'nestjs_redis_lock_turn:{a}:c c:3']);
     expect(await world.redis.hgetall('a')).toEqual({ mode: 'write', 'c:2:write': '1' });
     await world.expectLease('a', MINUTE);
-    expect(Object.keys(await world.announced())).toEqual(['c:3']);
+    expect(Object.keys(await world.waiting())).toEqual(['c:3']);
     expect(await world.published(() => transfer())).toEqual([]);
     expect(await world.redis.hgetall('a')).toEqual({ mode: 'write', 'c:2:write': '1' });
   });

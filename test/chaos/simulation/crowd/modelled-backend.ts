@@ -38,11 +38,6 @@ export class ModelledBackend implements LockBackend {
   private readonly subscriber: Socket = {};
   readonly line: LineBackend = {
     listen: (key, clientId, listener) => this.listen((hear) => this.memory.line.listen(key, clientId, hear), listener),
-    accept: (request, grant, sent) => {
-      const answer = this.ask('renew', () => this.memory.line.accept(request, grant, () => {}));
-      sent();
-      return answer;
-    },
   };
   private readonly memory: MemoryBackend;
 
@@ -100,10 +95,6 @@ export class ModelledBackend implements LockBackend {
 
   inspect(key: string): Promise<LockState> {
     return this.ask('inspect', () => this.memory.inspect(key));
-  }
-
-  takeTicket(key: string, holder: string): Promise<number> {
-    return this.ask('ticket', () => this.memory.takeTicket(key, holder));
   }
 
   subscribe(key: string, type: LockType, clientId: string, listener: (wake: Wake) => void): Subscription {

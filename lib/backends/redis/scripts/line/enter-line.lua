@@ -1,6 +1,6 @@
 --[[
   Acquires a re-entrant or fenced lock, or enters its line. Whoever is first in line goes first. A lock that is free
-  although somebody is first in line is granted to them, because whoever was told of its release may have died.
+  although somebody is first in line is granted to them, or they are told, because whoever knew of its release may have died.
 
   KEYS[1]  clock of the fencing tokens
   KEYS[2]  lock
@@ -13,10 +13,8 @@
   ARGV[5]  owner
   ARGV[6]  waiterTimeout: ms after which its place lapses
   ARGV[7]  PUBLISH or SPUBLISH
-  ARGV[8]  nonce of its place: see token-of-grant.lua
 
-  Returns { token, reserved, 1 }, or { ttl, holder, held as or '', 1 if its place is the first or it has none, server time
-  in ms } when busy.
+  Returns { token, reserved, 1 }, or { ttl, holder, held as or '', 1 if its place is the first or it has none } when busy.
   Returns { 'expired', server time in ms } when it runs too late.
 ]]
 -- @include acquisition-deadline
@@ -26,6 +24,8 @@
 -- @include prefixed
 -- @include publish-to
 -- @include expire
+-- @include tokens
+-- @include reserve-fenced-tokens
 -- @include is-owner
 -- @include permits/first-to-end
 -- @include lock-fields
@@ -33,14 +33,12 @@
 -- @include plain/why-owner-waits
 -- @include plain/take-plain
 -- @include add-unless-full
--- @include tokens
--- @include reserve-fenced-tokens
 -- @include line/line-of
 -- @include line/keep-place
 -- @include line/first-in-line
--- @include line/token-of-grant
 -- @include line/grant-permits
 -- @include line/serve-line
+-- @include line/enter-place
 local clock, lock, counter = KEYS[1], KEYS[2], KEYS[3]
 local reserve, owner, waiterTimeout, publish = tonumber(ARGV[4]), ARGV[5], tonumber(ARGV[6]), ARGV[7]
 local places, lapses, terms = lineOf(lock)
@@ -50,8 +48,8 @@ local busy = whyOwnerWaits(lock, owner)
 if not busy and redis.call('EXISTS', lock) == 0 then
   local first = firstInLine(places, lapses, terms, now)
   if first and first ~= owner then
-    serveLine(lock, publish, false)
-    busy = whyOwnerWaits(lock, owner)
+    local told = serveLine(lock, publish, false)
+    busy = whyOwnerWaits(lock, owner) or told
   end
 end
 
@@ -66,14 +64,4 @@ if not busy then
   return { nextToken(), reserved, 1 }
 end
 
-local position = redis.call('ZSCORE', places, owner)
-if not position then
-  -- A clock that was set back must not put newcomers in front.
-  local last = redis.call('ZRANGE', places, -1, -1, 'WITHSCORES')[2]
-  position = string.format('%.0f', math.max(micros, last and last + 1 or 0))
-end
--- Who could get no place listens to releases as who is first does.
-local newTerms = ARGV[8] ~= '' and string.format('g %s %d %s %s%s', ARGV[8], reserve, ARGV[2], clock, counter and ' f' or '') or nil
-local isFirst = not keepPlace(places, lapses, terms, owner, position, now + waiterTimeout, waiterTimeout, newTerms)
-  or firstInLine(places, lapses, terms, now) == owner
-return { busy[1], busy[2], busy[3] or '', isFirst and 1 or 0, now }
+return { busy[1], busy[2], busy[3] or '', enterPlace(lock, owner, micros, waiterTimeout) and 1 or 0 }

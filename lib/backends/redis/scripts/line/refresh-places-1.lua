@@ -1,6 +1,6 @@
 --[[
-  Keeps places in the line of one lock. If the lock is free, or has room for the first place, grants it to the first place, because whoever was granted it
-  before may have died.
+  Keeps places in the line of one lock. If there is room for the first place, serves the line again, because whoever was
+  granted the lock or told of it before may have died.
 
   KEYS[1]      lock
 
@@ -14,15 +14,12 @@
 -- @include prefixed
 -- @include publish-to
 -- @include add-unless-full
--- @include line/time-of-grant
--- @include tokens
--- @include reserve-fenced-tokens
 -- @include line/line-of
 -- @include line/keep-place
 -- @include line/first-in-line
--- @include line/token-of-grant
 -- @include line/grant-permits
 -- @include line/serve-line
+-- @include line/serve-if-room
 local lock, publish, waiterTimeout = KEYS[1], ARGV[1], tonumber(ARGV[2])
 local places, lapses, terms = lineOf(lock)
 local now = serverTime()
@@ -37,8 +34,5 @@ for i = 3, #ARGV do
     keepPlace(places, lapses, terms, owner, position, now + waiterTimeout + permits, waiterTimeout)
   end
 end
-local first, lapse = firstInLine(places, lapses, terms, now)
-if first and hasRoom(lock, lapse, now) then
-  serveLine(lock, publish, false)
-end
+serveIfRoom(lock, publish)
 return kept

@@ -16,22 +16,27 @@
 -- @include permits/fit-to-permits
 -- @include has-field
 -- @include plain/holds-plain
--- @include line/time-of-grant
--- @include tokens
--- @include reserve-fenced-tokens
 -- @include line/line-of
 -- @include line/first-in-line
--- @include line/token-of-grant
 -- @include line/grant-permits
 -- @include line/serve-line
+-- @include line/serve-if-room
+-- @include line/place-before
 local lock, publish, owner = KEYS[1], ARGV[1], ARGV[2]
 local places, lapses, terms = lineOf(lock)
 local wasFirst = redis.call('ZRANGE', places, 0, 0)[1] == owner
+local wrote = redis.call('HGET', terms, owner) == 't write'
 
 if leaveLine(places, lapses, terms, owner) == 1 then
+  -- Readers of a quorum gave way to the writer, and wait in no line.
+  if wrote and not placeBefore(lock, owner, true, serverTime()) and redis.pcall('HGET', lock, 'mode') ~= 'write' then
+    publishTo(publish, prefixed('redisson_rwlock', lock), '1')
+  end
   -- Who is first listens to releases of clients that know no line.
   if wasFirst then
     serveLine(lock, publish, false)
+  else
+    serveIfRoom(lock, publish)
   end
   return 1
 end

@@ -2,17 +2,16 @@
   Acquires several locks, or none of them. They can be re-entrant, fenced, read or write locks.
 
   KEYS[1]       clock of the fencing tokens
-  KEYS[4i - 2]  lock
-  KEYS[4i - 1]  its token counter, used for a fenced lock
-  KEYS[4i]      lease of this owner as a reader, used for read and write locks
-  KEYS[4i + 1]  zset: waiting writers, and the time until which each counts as alive
+  KEYS[3i - 1]  lock
+  KEYS[3i]      its token counter, used for a fenced lock
+  KEYS[3i + 1]  lease of this owner as a reader, used for read and write locks
 
   ARGV[1]       server time in ms after which the script does nothing
   ARGV[2]       highest token that the caller has seen
   ARGV[3]       lease time in ms
   ARGV[3i + 1]  type
   ARGV[3i + 2]  owner
-  ARGV[3i + 3]  1: a reader may acquire the lock while a writer waits
+  ARGV[3i + 3]  1: a reader may acquire the lock while others wait in line
 
   Returns { ALL_ACQUIRED (1), token, ... }, { ONE_IS_BUSY (0), index of the first busy lock (from 0), ttl, holder }, or
   { ONE_FAILED (2), its index, { { error, types of the keys } } }.
@@ -22,6 +21,7 @@
 -- @include acquisition-arguments
 -- @include ttl-replies
 -- @include server-time
+-- @include prefixed
 -- @include suffixed
 -- @include expire
 -- @include tokens
@@ -42,6 +42,8 @@
 -- @include read-write/longest-reader
 -- @include read-write/fit-to-readers
 -- @include read-write/permit-in-way
+-- @include line/line-of
+-- @include line/place-before
 -- @include read-write/why-reader-waits
 -- @include read-write/why-writer-waits
 -- @include read-write/write-read-lease
@@ -49,12 +51,12 @@
 -- @include read-write/set-write-lease
 -- @include read-write/take-writer
 local ALL_ACQUIRED, ONE_IS_BUSY, ONE_FAILED = 1, 0, 2
-local count = (#KEYS - 1) / 4
+local count = (#KEYS - 1) / 3
 
 local function findBusy(i)
-  local lock, writers, type, owner = KEYS[4 * i - 2], KEYS[4 * i + 1], ARGV[3 * i + 1], ARGV[3 * i + 2]
+  local lock, type, owner = KEYS[3 * i - 1], ARGV[3 * i + 1], ARGV[3 * i + 2]
   if type == 'read' then
-    return whyReaderWaits(lock, owner, writers, ARGV[3 * i + 3] == '1')
+    return whyReaderWaits(lock, owner, ARGV[3 * i + 3] == '1')
   elseif type == 'write' then
     return whyWriterWaits(lock, owner)
   end
@@ -62,7 +64,7 @@ local function findBusy(i)
 end
 
 for i = 1, count do
-  local busy = answerOf(findBusy, i, 4 * i - 2, 4)
+  local busy = answerOf(findBusy, i, 3 * i - 1, 3)
   if busy and type(busy[1]) == 'table' then
     return { ONE_FAILED, i - 1, busy }
   elseif busy then
@@ -73,11 +75,11 @@ end
 local reply = { ALL_ACQUIRED }
 reserveTokens(KEYS[1], 0, count)
 for i = 1, count do
-  local lock, type, owner = KEYS[4 * i - 2], ARGV[3 * i + 1], ARGV[3 * i + 2]
+  local lock, type, owner = KEYS[3 * i - 1], ARGV[3 * i + 1], ARGV[3 * i + 2]
   if type == 'read' then
     takeReader(lock, owner, leaseTime)
   elseif type == 'write' then
-    takeWriter(lock, owner, KEYS[4 * i + 1], leaseTime)
+    takeWriter(lock, owner, leaseTime)
   else
     takePlain(lock, owner, lease)
   end
@@ -85,7 +87,7 @@ for i = 1, count do
 end
 for i = 1, count do
   if ARGV[3 * i + 1] == 'fenced' then
-    reserveFencedTokens(KEYS[4 * i - 1], KEYS[1], 0)
+    reserveFencedTokens(KEYS[3 * i], KEYS[1], 0)
     reply[1 + i] = nextToken()
   end
 end

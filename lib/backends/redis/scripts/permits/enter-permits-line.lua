@@ -14,8 +14,7 @@
   ARGV[7]  PUBLISH or SPUBLISH
   ARGV[8]  permits: an owner may hold the lock if fewer do
 
-  Returns { token, reserved, 1 }, or { ttl, holder, held as or '', 1 if its place is the first or it has none, server time
-  in ms } when busy.
+  Returns { token, reserved, 1 }, or { ttl, holder, held as or '', 1 if its place is the first or it has none } when busy.
   Returns { 'expired', server time in ms } when it runs too late.
 ]]
 -- @include acquisition-deadline
@@ -25,6 +24,7 @@
 -- @include prefixed
 -- @include publish-to
 -- @include expire
+-- @include tokens
 -- @include is-owner
 -- @include permits/first-to-end
 -- @include lock-fields
@@ -34,14 +34,12 @@
 -- @include permits/fit-to-permits
 -- @include permits/take-permit
 -- @include add-unless-full
--- @include tokens
--- @include reserve-fenced-tokens
 -- @include line/line-of
 -- @include line/keep-place
 -- @include line/first-in-line
--- @include line/token-of-grant
 -- @include line/grant-permits
 -- @include line/serve-line
+-- @include line/enter-place
 local clock, lock, reserve, owner = KEYS[1], KEYS[2], tonumber(ARGV[4]), ARGV[5]
 local waiterTimeout, publish, permits = tonumber(ARGV[6]), ARGV[7], tonumber(ARGV[8])
 local places, lapses, terms = lineOf(lock)
@@ -51,8 +49,8 @@ local busy = whyPermitWaits(lock, owner, permits, now)
 -- Whoever was granted a permit before takes it now, and leaves the room for others as it is.
 local first = not busy and not holdsPermit(lock, owner, now) and firstInLine(places, lapses, terms, now)
 if first and first ~= owner then
-  serveLine(lock, publish, false)
-  busy = whyPermitWaits(lock, owner, permits, now)
+  local told = serveLine(lock, publish, false)
+  busy = whyPermitWaits(lock, owner, permits, now) or told
 end
 
 if not busy then
@@ -62,13 +60,5 @@ if not busy then
   return { nextToken(), reserved, 1 }
 end
 
-local position = redis.call('ZSCORE', places, owner)
-if not position then
-  -- A clock that was set back must not put newcomers in front.
-  local last = redis.call('ZRANGE', places, -1, -1, 'WITHSCORES')[2]
-  position = string.format('%.0f', math.max(micros, last and last + 1 or 0))
-end
--- Who could get no place listens to releases as who is first does.
-local isFirst = not keepPlace(places, lapses, terms, owner, position, now + waiterTimeout + permits * PERMIT, waiterTimeout)
-  or firstInLine(places, lapses, terms, now) == owner
-return { busy[1], busy[2], busy[3] or '', isFirst and 1 or 0, now }
+local isFirst = enterPlace(lock, owner, micros, waiterTimeout, nil, permits)
+return { busy[1], busy[2], busy[3] or '', isFirst and 1 or 0 }

@@ -2,15 +2,14 @@
   Acquires the read side of read/write locks, each for its own owner.
 
   KEYS[1]       clock of the fencing tokens
-  KEYS[3i - 1]  lock
-  KEYS[3i]      lease of this reader
-  KEYS[3i + 1]  zset: waiting writers, and the time until which each counts as alive
+  KEYS[2i]      lock
+  KEYS[2i + 1]  lease of this reader
 
   ARGV[1]       server time in ms after which the script does nothing
   ARGV[2]       highest token that the caller has seen
   ARGV[3]       lease time in ms
   ARGV[4]       tokens to reserve with each acquisition
-  ARGV[5]       1: acquire the lock even while a writer waits
+  ARGV[5]       1: acquire the lock even while others than readers wait in line
   ARGV[5 + i]   owner
 
   Returns { reserved with each, answer, ... }, where an answer is a token, { ttl, holder, held as } when busy, or { { error,
@@ -21,6 +20,7 @@
 -- @include acquisition-arguments
 -- @include ttl-replies
 -- @include server-time
+-- @include prefixed
 -- @include suffixed
 -- @include expire
 -- @include answer-of
@@ -38,15 +38,17 @@
 -- @include read-write/longest-reader
 -- @include read-write/fit-to-readers
 -- @include read-write/permit-in-way
+-- @include line/line-of
+-- @include line/place-before
 -- @include read-write/why-reader-waits
 -- @include read-write/write-read-lease
 -- @include read-write/take-reader
-local reserve, pastWriters = tonumber(ARGV[4]), ARGV[5] == '1'
+local reserve, pastLine = tonumber(ARGV[4]), ARGV[5] == '1'
 local count = #ARGV - 5
 
 local function acquire(i)
-  local lock, writers, owner = KEYS[3 * i - 1], KEYS[3 * i + 1], ARGV[5 + i]
-  local busy = whyReaderWaits(lock, owner, writers, pastWriters)
+  local lock, owner = KEYS[2 * i], ARGV[5 + i]
+  local busy = whyReaderWaits(lock, owner, pastLine)
   if busy then
     return busy
   end
@@ -59,7 +61,7 @@ end
 
 local answers = { 0 }
 for i = 1, count do
-  answers[1 + i] = answerOf(acquire, i, 3 * i - 1, 3)
+  answers[1 + i] = answerOf(acquire, i, 2 * i, 2)
 end
 answers[1] = reserved or 0
 return answers

@@ -2,16 +2,14 @@
   Acquires the write side of read/write locks, each for its own owner.
 
   KEYS[1]       clock of the fencing tokens
-  KEYS[3i - 1]  lock
-  KEYS[3i]      lease of this writer as a reader, if it also reads
-  KEYS[3i + 1]  zset: waiting writers, and the time until which each counts as alive
+  KEYS[2i]      lock
+  KEYS[2i + 1]  lease of this writer as a reader, if it also reads
 
   ARGV[1]       server time in ms after which the script does nothing
   ARGV[2]       highest token that the caller has seen
   ARGV[3]       lease time in ms
   ARGV[4]       tokens to reserve with each acquisition
-  ARGV[5]       waiterTimeout: ms for which to announce a writer that has to wait; 0: do not announce it
-  ARGV[5 + i]   owner
+  ARGV[4 + i]   owner
 
   Returns { reserved with each, answer, ... }, where an answer is a token, { ttl, holder, held as } when busy, or { { error,
   types of the keys } }.
@@ -20,6 +18,7 @@
 -- @include acquisition-deadline
 -- @include acquisition-arguments
 -- @include ttl-replies
+-- @include prefixed
 -- @include suffixed
 -- @include expire
 -- @include answer-of
@@ -37,31 +36,27 @@
 -- @include read-write/permit-in-way
 -- @include read-write/why-writer-waits
 -- @include read-write/set-write-lease
+-- @include line/line-of
 -- @include read-write/take-writer
--- @include add-unless-full
--- @include read-write/announce-writer
-local reserve, waiterTimeout = tonumber(ARGV[4]), tonumber(ARGV[5])
-local count = #ARGV - 5
+local reserve = tonumber(ARGV[4])
+local count = #ARGV - 4
 
 local function acquire(i)
-  local lock, writers, owner = KEYS[3 * i - 1], KEYS[3 * i + 1], ARGV[5 + i]
+  local lock, owner = KEYS[2 * i], ARGV[4 + i]
   local busy = whyWriterWaits(lock, owner)
   if busy then
-    if waiterTimeout > 0 then
-      announceWriter(writers, owner, math.floor(micros / 1000), waiterTimeout)
-    end
     return busy
   end
   if not upcoming then
     reserveTokens(KEYS[1], reserve, count)
   end
-  takeWriter(lock, owner, writers, leaseTime)
+  takeWriter(lock, owner, leaseTime)
   return nextToken()
 end
 
 local answers = { 0 }
 for i = 1, count do
-  answers[1 + i] = answerOf(acquire, i, 3 * i - 1, 3)
+  answers[1 + i] = answerOf(acquire, i, 2 * i, 2)
 end
 answers[1] = reserved or 0
 return answers

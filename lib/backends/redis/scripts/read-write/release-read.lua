@@ -18,7 +18,6 @@
 -- @include suffixed
 -- @include publish-to
 -- @include becomes-shorter
--- @include wake-if-shorter
 -- @include answer-of
 -- @include is-owner
 -- @include read-write/read-lease
@@ -29,6 +28,8 @@
 -- @include read-write/longest-reader
 -- @include read-write/fit-to-readers
 local publish = ARGV[1]
+-- The locks whose lines may have to be served, by the keys under which their places would be.
+local changed, lines = {}, {}
 
 local function release(i)
   local lock, lease, owner = KEYS[2 * i - 1], KEYS[2 * i], ARGV[1 + i]
@@ -48,14 +49,32 @@ local function release(i)
   end
   local channel = prefixed('redisson_rwlock', lock)
   if fitToReaders(lock) then
-    wakeIfShorter(publish, channel, '0', former, redis.call('PTTL', lock))
+    if becomesShorter(former, redis.call('PTTL', lock)) then
+      publishTo(publish, channel, '0')
+      changed[#changed + 1], lines[#lines + 1] = lock, prefixed('nestjs_redis_lock_turns', lock)
+    end
     return NOT_PUBLISHED
   end
+  changed[#changed + 1], lines[#lines + 1] = lock, prefixed('nestjs_redis_lock_turns', lock)
   return publishTo(publish, channel, '0') or NOT_PUBLISHED
 end
 
 local answers = {}
 for i = 1, #KEYS / 2 do
   answers[i] = answerOf(release, i, 2 * i - 1, 2)
+end
+-- Most locks have no line. One command finds that out for all of them, and what serves a line is not even defined.
+local lineCount = publish ~= '' and lines[1] and redis.pcall('EXISTS', unpack(lines))
+if type(lineCount) ~= 'number' or lineCount == 0 then
+  return answers
+end
+
+-- @include line/line-of
+-- @include line/first-in-line
+-- @include line/grant-permits
+-- @include line/serve-line
+for _, lock in ipairs(changed) do
+  -- The lock is released even if its line cannot be served. Others may listen whom this server does not count.
+  pcall(serveLine, lock, publish, true)
 end
 return answers

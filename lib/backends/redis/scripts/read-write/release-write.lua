@@ -28,6 +28,8 @@
 -- @include read-write/fit-to-readers
 -- @include read-write/end-writing
 local publish = ARGV[1]
+-- The locks whose lines may have to be served, by the keys under which their places would be.
+local changed, lines = {}, {}
 
 local function release(i)
   local lock, owner = KEYS[2 * i - 1], ARGV[1 + i]
@@ -36,11 +38,26 @@ local function release(i)
   end
   redis.call('HDEL', lock, owner .. ':write')
   endWriting(lock)
+  changed[#changed + 1], lines[#lines + 1] = lock, prefixed('nestjs_redis_lock_turns', lock)
   return publishTo(publish, prefixed('redisson_rwlock', lock), '1') or NOT_PUBLISHED
 end
 
 local answers = {}
 for i = 1, #KEYS / 2 do
   answers[i] = answerOf(release, i, 2 * i - 1, 2)
+end
+-- Most locks have no line. One command finds that out for all of them, and what serves a line is not even defined.
+local lineCount = publish ~= '' and lines[1] and redis.pcall('EXISTS', unpack(lines))
+if type(lineCount) ~= 'number' or lineCount == 0 then
+  return answers
+end
+
+-- @include line/line-of
+-- @include line/first-in-line
+-- @include line/grant-permits
+-- @include line/serve-line
+for _, lock in ipairs(changed) do
+  -- The lock is released even if its line cannot be served. Others may listen whom this server does not count.
+  pcall(serveLine, lock, publish, true)
 end
 return answers

@@ -17,7 +17,11 @@
 -- @include suffixed
 -- @include publish-to
 -- @include becomes-shorter
--- @include wake-if-shorter
+-- @include line/line-of
+-- @include line/first-in-line
+-- @include line/grant-permits
+-- @include line/serve-line
+-- @include line/wake-line-if-shorter
 -- @include expire
 -- @include answer-of
 -- @include is-owner
@@ -38,7 +42,7 @@ local function renew(i)
   end
   local former = redis.call('PTTL', lock)
   writeReadLease(lock, owner, lease)
-  wakeIfShorter(publish, prefixed('redisson_rwlock', lock), '0', former, redis.call('PTTL', lock))
+  wakeLineIfShorter(lock, publish, prefixed('redisson_rwlock', lock), '0', former, redis.call('PTTL', lock))
   return 1
 end
 

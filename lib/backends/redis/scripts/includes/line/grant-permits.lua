@@ -4,8 +4,15 @@ local CLAIM = 1000
 -- A place that wants a lock which n may hold notes n in the time at which it lapses: as a fraction, in 2048ths of a ms.
 local PERMIT = 1 / 2048
 
--- Whether a lock has room for a place that lapses at this time: a permit, or the whole lock.
-local function hasRoom(lock, lapse, now)
+-- The terms of a place that is told when it may read.
+local READS = 't read'
+
+-- Whether a lock has room for a place that lapses at this time, and has these terms: a permit, the whole lock, or room
+-- beside its readers.
+local function hasRoom(lock, lapse, now, terms)
+  if terms == READS and redis.pcall('HGET', lock, 'mode') == 'read' then
+    return true
+  end
   local held = redis.pcall('ZCOUNT', lock, '(' .. now, '+inf')
   return type(held) == 'number' and held < math.max(1, lapse % 1 / PERMIT)
 end

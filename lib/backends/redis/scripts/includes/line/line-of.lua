@@ -1,5 +1,5 @@
 -- The line of a lock: a zset of places (owner ids) in order, another one of the times at which they lapse, and a hash of
--- the terms that places have: see token-of-grant.lua.
+-- the terms of places that are told when they may ask: `t read` or `t write`. All other places are granted the lock.
 local function lineOf(lock)
   return prefixed('nestjs_redis_lock_turns', lock), prefixed('nestjs_redis_lock_turns_until', lock),
     prefixed('nestjs_redis_lock_turns_terms', lock)

@@ -3,9 +3,9 @@
 local FEW_FIELDS = 16
 
 -- Why `owner` cannot read: { ttl, holder }, or nil if it can. A third element is 'reentrant' if the lock is not held as
--- a read/write lock, because its release goes to another channel. Without `pastWriters`, it cannot read while a writer
--- waits.
-local function whyReaderWaits(lock, owner, writers, pastWriters)
+-- a read/write lock, because its release goes to another channel. Without `pastLine`, it lets those go first that are in
+-- front of it in line and do not read.
+local function whyReaderWaits(lock, owner, pastLine)
   local mode = redis.pcall('HGET', lock, 'mode')
   if type(mode) == 'table' then
     return permitInWay(lock)
@@ -23,10 +23,8 @@ local function whyReaderWaits(lock, owner, writers, pastWriters)
   if ttl == NO_LEASE or redis.call('HLEN', lock) <= FEW_FIELDS then
     lockFields(lock)
   end
-  if pastWriters or (mode and isReader(lock, owner)) then
+  if pastLine or (mode and isReader(lock, owner)) then
     return nil
   end
-  local last = redis.call('ZRANGE', writers, -1, -1, 'WITHSCORES')
-  local left = last[1] and tonumber(last[2]) - serverTime() or 0
-  return left > 0 and { left, last[1] } or nil
+  return placeBefore(lock, owner, true, serverTime())
 end

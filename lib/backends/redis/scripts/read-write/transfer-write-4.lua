@@ -6,7 +6,6 @@
   KEYS[2]  lock
   KEYS[3]  lease of the present owner as a reader, if it also reads
   KEYS[4]  lease of the next owner as a reader, if it also reads
-  KEYS[5]  zset: waiting writers
 
   ARGV[1]  server time in ms after which the script does nothing
   ARGV[2]  highest token that the caller has seen
@@ -27,7 +26,12 @@
 -- @include suffixed
 -- @include publish-to
 -- @include becomes-shorter
--- @include wake-if-shorter
+-- @include server-time
+-- @include line/line-of
+-- @include line/first-in-line
+-- @include line/grant-permits
+-- @include line/serve-line
+-- @include line/wake-line-if-shorter
 -- @include expire
 -- @include tokens
 -- @include is-owner
@@ -49,12 +53,13 @@ if isWriter(lock, from) then
   if longestReader(lock) then
     endWriting(lock)
     publishTo(ARGV[7], channel, '1')
+    pcall(serveLine, lock, ARGV[7], true)
     return nil
   end
 elseif not isWriter(lock, to) then
   return nil
 end
 reserveTokens(KEYS[1], tonumber(ARGV[4]), 1)
-takeWriter(lock, to, KEYS[5], leaseTime)
-wakeIfShorter(ARGV[7], channel, '1', former, leaseTime)
+takeWriter(lock, to, leaseTime)
+wakeLineIfShorter(lock, ARGV[7], channel, '1', former, leaseTime)
 return { nextToken(), reserved }

@@ -1,0 +1,103 @@
+--[[
+  Acquires the read or write side of a read/write lock, or enters the line of the lock. Whoever is first in line goes
+  first, and readers go past other readers. If the lock is free although others go first, serves the line, because whoever
+  was told of its release may have died.
+
+  KEYS[1]  clock of the fencing tokens
+  KEYS[2]  lock
+  KEYS[3]  lease of this owner as a reader
+
+  ARGV[1]  server time in ms after which the script does nothing
+  ARGV[2]  highest token that the caller has seen
+  ARGV[3]  lease time in ms
+  ARGV[4]  tokens to reserve
+  ARGV[5]  owner
+  ARGV[6]  waiterTimeout: ms after which its place lapses
+  ARGV[7]  PUBLISH or SPUBLISH
+  ARGV[8]  1: reads, 0: writes
+  ARGV[9]  1: nobody goes first
+
+  Returns { token, reserved, 1 }, or { ttl, holder, as which type to listen to its release or '', 0 } when busy.
+  Returns { 'expired', server time in ms } when it runs too late.
+]]
+-- @include acquisition-deadline
+-- @include acquisition-arguments
+-- @include ttl-replies
+-- @include server-time
+-- @include prefixed
+-- @include suffixed
+-- @include publish-to
+-- @include expire
+-- @include tokens
+-- @include is-owner
+-- @include permits/first-to-end
+-- @include lock-fields
+-- @include holder
+-- @include read-write/permit-in-way
+-- @include read-write/read-lease
+-- @include has-field
+-- @include read-write/is-reader
+-- @include read-write/is-writer
+-- @include read-write/holds-in
+-- @include read-write/longest-hold
+-- @include read-write/longest-reader
+-- @include read-write/fit-to-readers
+-- @include line/line-of
+-- @include line/place-before
+-- @include read-write/why-reader-waits
+-- @include read-write/why-writer-waits
+-- @include read-write/write-read-lease
+-- @include read-write/take-reader
+-- @include read-write/set-write-lease
+-- @include read-write/take-writer
+-- @include add-unless-full
+-- @include line/first-in-line
+-- @include line/keep-place
+-- @include line/grant-permits
+-- @include line/serve-line
+-- @include line/enter-place
+local lock, reserve, owner, waiterTimeout, publish = KEYS[2], tonumber(ARGV[4]), ARGV[5], tonumber(ARGV[6]), ARGV[7]
+local reads, pastLine = ARGV[8] == '1', ARGV[9] == '1'
+
+local function whyOwnerMustWait()
+  if reads then
+    return whyReaderWaits(lock, owner, pastLine)
+  end
+  local busy = whyWriterWaits(lock, owner)
+  if busy or pastLine or isWriter(lock, owner) then
+    return busy
+  end
+  return placeBefore(lock, owner, false, math.floor(micros / 1000))
+end
+
+local busy = whyOwnerMustWait()
+if busy and redis.call('EXISTS', lock) == 0 then
+  serveLine(lock, publish, false)
+  busy = whyOwnerMustWait()
+end
+
+if not busy then
+  reserveTokens(KEYS[1], reserve, 1)
+  if reads then
+    local places, lapses, terms = lineOf(lock)
+    leaveLine(places, lapses, terms, owner)
+    takeReader(lock, owner, leaseTime)
+  else
+    takeWriter(lock, owner, leaseTime)
+  end
+  return { nextToken(), reserved, 1 }
+end
+
+-- Whether somebody holds the lock whose release does not serve the line: SERVES_LINES in owner-ids.ts tells.
+local function isHeldByOthers()
+  for _, field in ipairs((lockFields(lock))) do
+    if field ~= 'mode' and string.sub(field, 15, 18) ~= '811e' then
+      return true
+    end
+  end
+  return false
+end
+
+local isFirst = enterPlace(lock, owner, micros, waiterTimeout, reads and 't read' or 't write')
+local listensAs = busy[3] or ((isFirst or reads) and isHeldByOthers() and 'write') or ''
+return { busy[1], busy[2], listensAs, 0 }
