@@ -198,7 +198,11 @@ describe('the options of lockRows and makeLockRows', () => {
     ['half a character', 'app\ud83d', 'keyPrefix has half a character (a lone surrogate)'],
     ['half a brace', '{app', 'keyPrefix must be a string whose braces are balanced'],
     ['no string', 5 as unknown as string, 'keyPrefix must be a string whose braces are balanced'],
-    ['reserved', 'nestjs_redis_lock_orders:', "keyPrefix begins with 'nestjs_redis_lock_', as the keys"],
+    [
+      'reserved',
+      'nestjs_redis_lock_orders:',
+      "keyPrefix begins with 'nestjs_redis_lock_', as the keys that this library keeps beside locks do, so that list() would miss all locks. Choose another one",
+    ],
     ['too long', 'p'.repeat(513), 'keyPrefix has 513 bytes; it may have at most 512'],
   ])('keyPrefix is refused if the module would refuse it: %s', async (_, keyPrefix, says) => {
     for (const call of [lockRows, makeLockRows]) {
