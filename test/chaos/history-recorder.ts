@@ -145,7 +145,9 @@ export class HistoryRecorder {
 
   granted(call: string, lease: LockLease, within?: string): void {
     const validUntil = this.deadline(lease);
-    for (const { name: lock, type, owner } of lease.locks) {
+    for (const { name: lock, type: held, owner } of lease.locks) {
+      // The permits of semaphores have the other name.
+      const type = held === 'permits' ? 'place' : held;
       const token = lease.tokens.get(lock);
       this.add({ kind: 'granted', call, lock, type, owner, token, validUntil, within });
       const key = liveKey(lock, owner);
@@ -201,7 +203,9 @@ export class HistoryRecorder {
     within?: string,
     ticket?: string,
   ): Promise<RecordedLease | undefined> {
-    const call = this.sent(names, options, ticket);
+    // Each call takes one place of a lock that n may hold.
+    const { permits: _, ...others } = options;
+    const call = this.sent(names, others, ticket);
     let lease: LockLease | null;
     try {
       lease = (await acquire()) as LockLease | null;

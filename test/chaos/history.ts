@@ -4,8 +4,8 @@ import { join } from 'node:path';
 import { stdout } from 'node:process';
 import type { HeldType } from '../../lib/backends/lock-backend.js';
 
-/** What is acquired: a lock of some type, permits of a semaphore, or an open latch. */
-export type Kind = HeldType | 'permits' | 'latch';
+/** What is acquired: a lock of some type, a place of a lock that n may hold, permits of a semaphore, or an open latch. */
+export type Kind = Exclude<HeldType, 'permits'> | 'place' | 'permits' | 'latch';
 
 /**
  * What one process observed, at the moment when it observed it. `call` names one acquisition, `<process>/<n>`. An

@@ -84,6 +84,8 @@ export class LockQueue implements LockKeeper, Asker<LockWaiter, AcquireReply> {
    * too, so that readers let it go first.
    */
   private place: OwnerRef | undefined = undefined;
+  /** The waiter that asked under the place last. No other waiter may have its owner id. */
+  private placeOf: LockWaiter | undefined = undefined;
   /**
    * Places whose owner ids cannot be used again. They are kept until the next attempt is answered, so that no reader gets
    * the lock before the writer.
@@ -272,7 +274,7 @@ export class LockQueue implements LockKeeper, Asker<LockWaiter, AcquireReply> {
 
   private ask(waiter: LockWaiter): Attempt {
     const { services, key } = this;
-    this.again?.begin();
+    if (this.attempts === 0) this.again?.begin();
     this.renewSpentOwner(waiter);
     this.enterLine(waiter);
     const { terms, owner } = waiter;
@@ -452,20 +454,26 @@ export class LockQueue implements LockKeeper, Asker<LockWaiter, AcquireReply> {
     }
     if (this.place !== undefined && this.place.type !== terms.type) this.leaveLine();
     if (this.place === undefined) this.place = { key: this.key, type: terms.type, owner: waiter.owner };
-    else waiter.takePlace(this.place.owner);
+    else {
+      if (this.placeOf !== waiter) this.placeOf?.dropPlace(this.place.owner);
+      waiter.takePlace(this.place.owner);
+    }
+    this.placeOf = waiter;
   }
 
   /** Gives up the place in the line: nobody waits here any more, or the lock came by another way. */
   private leaveLine(): void {
     if (this.place === undefined) return;
     unregister(this.services, this.place);
-    this.waiting.first?.dropPlace(this.place.owner);
-    this.place = undefined;
+    this.placeOf?.dropPlace(this.place.owner);
+    this.place = this.placeOf = undefined;
   }
 
-  /** Gives up the place of a process that nobody waits in any more, although it may hold permits. */
+  /** Called when nobody may wait any more although the process holds permits. The next caller asks without a pause. */
   private leaveEmptyLine(): void {
-    if (this.waiting.length === 0 && this.attempts === 0) this.leaveLine();
+    if (this.waiting.length > 0) return;
+    this.again?.onEmpty();
+    if (this.attempts === 0) this.leaveLine();
   }
 
   /** After a waiter has left: gives up a writer's place if the next waiter is a reader, and the reverse. */
@@ -583,7 +591,7 @@ export class LockQueue implements LockKeeper, Asker<LockWaiter, AcquireReply> {
     const next = this.heir;
     const passed = next !== undefined && this.handOff.pass(held, next, now);
     if (passed !== false) {
-      if (this.place !== undefined) this.leaveEmptyLine();
+      if (this.type === 'permits') this.leaveEmptyLine();
       return passed;
     }
     return tenure.giveBack(held, listener);
@@ -592,7 +600,7 @@ export class LockQueue implements LockKeeper, Asker<LockWaiter, AcquireReply> {
   /** Who inherits the lock: the first waiter, or of those that wait for permits the first one that does not ask itself. */
   get heir(): LockWaiter | undefined {
     const { waiting } = this;
-    if (this.type !== 'permits' || this.attempts === 0) return waiting.first;
+    if (this.type !== 'permits' || waiting.first?.attempt === undefined) return waiting.first;
     for (const waiter of waiting) if (waiter.attempt === undefined) return waiter;
     return waiting.first;
   }

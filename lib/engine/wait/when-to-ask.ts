@@ -62,7 +62,7 @@ export class WhenToAsk {
     return this.state !== 'open' && this.state !== 'asking';
   }
 
-  /** Records that a request is sent. */
+  /** Records that a request is sent, and that no other one is under way. */
   begin(): void {
     this.missed = false;
     // A caller that tries once may ask while the others rest.
@@ -202,8 +202,10 @@ export class WhenToAsk {
    * @param woken whether a message has told of it
    */
   private onChange(woken: boolean): void {
-    if (!this.resting) this.missed = true;
-    else if (!woken || this.spread === 0) this.wake();
+    // Requests that were sent before the change may still be answered, although others ask again now.
+    this.missed = true;
+    if (!this.resting) return;
+    if (!woken || this.spread === 0) this.wake();
     else if (this.state !== 'yielding') this.rest('yielding', this.spread * this.runtime.random());
   }
 }

@@ -22,6 +22,8 @@ interface Seen {
  * because the process sends the highest token that it has seen. A process that stood still between the answer and the
  * record of the grant may record it after the next one. Its lease had ended by then, so it never relied on it.
  *
+ * Several hold a lock with permits at a time, so their tokens only differ.
+ *
  * @param clockLead by how much a token may be lower, in µs. Two masters that serve at the same time have separate
  *   clocks, each of which is ahead of the time of day by at most this. 0 if there is one master.
  */
@@ -32,8 +34,18 @@ export function growingTokens(clockLead: number): (digest: Digest) => Violation[
 function violationsOf(tenures: readonly Tenure[], calls: Digest['calls'], clockLead: number): Violation[] {
   const violations: Violation[] = [];
   const locks = new Map<string, Seen>();
+  /** Those of locks that n may hold. */
+  const places = new Map<string, Tenure>();
   for (const tenure of tenures) {
     const { lock, token, type } = tenure;
+    if (type === 'place') {
+      const other = places.get(`${lock} ${token}`);
+      places.set(`${lock} ${token}`, tenure);
+      if (other === undefined || tenure.suspect) continue;
+      const message = `${lock}: token ${token} of ${tenure.call} repeats that of ${other.call}`;
+      violations.push({ rule: 'growing tokens', message, at: tenure.granted, lock, calls: [other.call, tenure.call] });
+      continue;
+    }
     if (token === undefined || isShare(tenure, calls) || isReaderBeside(tenure, tenures)) continue;
     const seen: Seen = locks.get(lock) ?? { readers: new Map(), own: new Map(), peaks: [] };
     locks.set(lock, seen);

@@ -1,6 +1,7 @@
 import type { ERRANDS } from './errands/errands.js';
 import type { LATCH_ERRANDS } from './errands/latch-errands.js';
 import type { PERMIT_ERRANDS } from './errands/permit-errands.js';
+import type { PLACE_ERRANDS } from './errands/place-errands.js';
 import type { SCATTERED_ERRANDS } from './errands/scattered-errands.js';
 import type { SCOPED_ERRANDS } from './errands/scoped-errands.js';
 import type { TICKET_ERRANDS } from './errands/ticket-errands.js';
@@ -12,6 +13,7 @@ export type ErrandName =
   | keyof typeof SCOPED_ERRANDS
   | keyof typeof SCATTERED_ERRANDS
   | keyof typeof PERMIT_ERRANDS
+  | keyof typeof PLACE_ERRANDS
   | keyof typeof LATCH_ERRANDS
   | keyof typeof TICKET_ERRANDS;
 
@@ -82,6 +84,18 @@ const PERMITS = {
   gateMake: 1,
   gateCount: 3,
   gatePass: 4,
+} as const;
+
+/** A lock that n may hold, while some callers want another lock as well. */
+const PLACES = {
+  place: 4,
+  placeHurry: 3,
+  placeCrowd: 1,
+  placeTry: 3,
+  placeAbort: 2,
+  placeFixed: 2,
+  placeLong: 0.5,
+  hold: 1,
 } as const;
 
 /** Tickets that pass from process to process, while other callers want the same locks. */
@@ -303,13 +317,42 @@ export const KINDS = {
     scattered: true,
     flawless: false,
   },
+  /** A lock that n may hold, on a slow network. */
+  places: {
+    errands: { ...PLACES, placeFixed: 0, placeLong: 0 },
+    ...CALM,
+    flawless: true,
+  },
+  /** The same, while commands, answers, messages, connections and processes get lost. */
+  stormyPlaces: {
+    errands: PLACES,
+    afterwards: { place: 3, placeCrowd: 1, hold: 1 },
+    fates: UNSTEADY,
+    unheard: 0.1,
+    faults: [...BREAKDOWNS, ...DEATHS],
+    eitherOf: ['suspend', 'setWallClock'],
+    mostFaults: 5,
+    drift: true,
+    flawless: false,
+  },
+  /** The same with requests that arrive after their callers have left. */
+  latePlaces: {
+    errands: { ...PLACES, placeFixed: 0, placeLong: 0, placeAbort: 4 },
+    ...LATE,
+  },
 } as const satisfies Record<string, ScheduleKind>;
 
 export type KindName = keyof typeof KINDS;
 
 export const KIND_NAMES = Object.keys(KINDS) as KindName[];
 
+/** Kinds whose seeds are above {@link LATER}, so that smaller seeds mean what they meant before these kinds were added. */
+const LATER_KINDS: readonly KindName[] = ['places', 'stormyPlaces', 'latePlaces'];
+const FORMER_KINDS = KIND_NAMES.filter((name) => !LATER_KINDS.includes(name));
+export const LATER = 1_000_000;
+
 /** The kind of schedule that a seed determines. */
 export function kindOf(seed: number): KindName {
-  return KIND_NAMES[seed % KIND_NAMES.length];
+  const names = seed > LATER ? LATER_KINDS : FORMER_KINDS;
+  return names[seed % names.length];
 }

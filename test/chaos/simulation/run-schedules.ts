@@ -9,12 +9,18 @@
 
 import { show } from '../checker/timeline.js';
 import type { HistoryRecord } from '../history.js';
-import { type KindName, kindOf } from './kinds.js';
+import { type KindName, kindOf, LATER } from './kinds.js';
 import { type Outcome, Simulation } from './simulation.js';
 
 /** The number of schedules of all kinds together. */
 const SCHEDULES = 12_750 * Number(process.env.CHAOS_LONG ?? 1);
 const REPLAYED = process.env.CHAOS_SEED === undefined ? undefined : Number(process.env.CHAOS_SEED);
+/** The number of schedules of kinds that were added later. */
+const LATER_SCHEDULES = 1_800 * Number(process.env.CHAOS_LONG ?? 1);
+const SEEDS = [
+  ...Array.from({ length: SCHEDULES }, (_, index) => index + 1),
+  ...Array.from({ length: LATER_SCHEDULES }, (_, index) => LATER + index + 1),
+];
 /** The limit for a run that hangs. Normally, a run takes far less. */
 const LONGEST_RUN = 1_800_000;
 const MOST_FAILURES = 3;
@@ -33,9 +39,9 @@ export function itHolds(promise: string, kind: KindName, hits: readonly HistoryR
     test(`${promise} (seed ${REPLAYED})`, () => replay(REPLAYED), LONGEST_RUN);
     return;
   }
-  const seeds = Array.from({ length: SCHEDULES }, (_, index) => index + 1).filter((seed) => kindOf(seed) === kind);
+  const seeds = SEEDS.filter((seed) => kindOf(seed) === kind);
   it(
-    `${promise} (${seeds.length} of ${SCHEDULES} schedules)`,
+    `${promise} (${seeds.length} of ${SEEDS.length} schedules)`,
     async () => {
       const tally: Tally = {};
       const failures: string[] = [];

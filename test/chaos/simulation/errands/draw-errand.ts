@@ -3,6 +3,7 @@ import type { ScheduleKind } from '../kinds.js';
 import { ERRANDS, type Errand } from './errands.js';
 import { LATCH_ERRANDS } from './latch-errands.js';
 import { PERMIT_ERRANDS } from './permit-errands.js';
+import { PLACE_ERRANDS } from './place-errands.js';
 import { SCATTERED_ERRANDS } from './scattered-errands.js';
 import { SCOPED_ERRANDS } from './scoped-errands.js';
 import { TICKET_ERRANDS } from './ticket-errands.js';
@@ -12,6 +13,7 @@ const ALL_ERRANDS: Record<string, Errand> = {
   ...SCOPED_ERRANDS,
   ...SCATTERED_ERRANDS,
   ...PERMIT_ERRANDS,
+  ...PLACE_ERRANDS,
   ...LATCH_ERRANDS,
   ...TICKET_ERRANDS,
 };

@@ -4,6 +4,8 @@ import type { RecordedTicket } from '../../history-recorder.js';
 /** A semaphore whose permits are only counted, and one whose permits have leases. */
 export const POOL = 'pool';
 export const SEATS = 'seats';
+/** A lock that as many may hold as there are seats. */
+export const PLACES = 'places';
 
 /** One latch, used once. */
 export interface Gate {
@@ -37,9 +39,12 @@ export class SharedObjects {
     chance: SeededRandom,
     readonly mortal: boolean,
   ) {
+    const pool = chance.whole(1, 4);
+    const seats = chance.whole(1, 4);
     this.permits = new Map([
-      [POOL, chance.whole(1, 4)],
-      [SEATS, chance.whole(1, 4)],
+      [POOL, pool],
+      [SEATS, seats],
+      [PLACES, seats],
     ]);
   }
 
