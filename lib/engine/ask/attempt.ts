@@ -101,6 +101,8 @@ export class Attempt implements AcquireRequest, Linked<Attempt> {
   inDoubt = false;
   /** Whether the backend has released the owner, so that the next attempt needs a new one. */
   ownerSpent = false;
+  /** See `WhenToAsk.begin`. */
+  changesBefore = 0;
   /** Copies of the request may be executed until the backend's clock shows this time. */
   lateCopiesUntil: number | undefined = undefined;
   /** The moment before the request was sent; once granted, the moment from which the lease counts. */

@@ -235,7 +235,7 @@ export class FlightQueue implements LockKeeper, Asker<FlightWaiter, FlightReply>
     for (const caller of present) caller.begin ??= reply.reading;
     this.refuseTriers((trier) => this.line.busy(trier));
     if (this.waiting.length === 0) return;
-    this.turn.busy(reply.remaining, reply.holder, reply.heldAs);
+    this.turn.busy(reply.remaining, reply.heldAs);
     this.line.rest();
   }
 

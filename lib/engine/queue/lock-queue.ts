@@ -274,13 +274,14 @@ export class LockQueue implements LockKeeper, Asker<LockWaiter, AcquireReply> {
 
   private ask(waiter: LockWaiter): Attempt {
     const { services, key } = this;
-    if (this.attempts === 0) this.again?.begin();
+    const changesBefore = this.again?.begin() ?? 0;
     this.renewSpentOwner(waiter);
     this.enterLine(waiter);
     const { terms, owner } = waiter;
     const reserve = terms.type === 'read' ? 0 : this.reserve;
     const waiterTimeout = this.place?.owner === owner ? services.waiterTimeout : 0;
     const attempt = new Attempt(services, key, owner, terms, reserve, waiterTimeout, waiter.follows);
+    attempt.changesBefore = changesBefore;
     waiter.attempt = attempt;
     this.attempts++;
     attempt.send(this.request(attempt, waiter), this, waiter);
@@ -343,7 +344,7 @@ export class LockQueue implements LockKeeper, Asker<LockWaiter, AcquireReply> {
     else if (this.tenure.asksBehindRelease(waiter, reply, () => this.resume())) return;
     this.refuseTriers((trier) => this.line.busy(trier));
     if (this.waiting.length > 0 && this.services.backend.blocking === undefined) {
-      this.whenToAsk.busy(reply.remaining, reply.holder, reply.heldAs);
+      this.whenToAsk.busy(reply.remaining, reply.heldAs, outcome.changesBefore);
       this.line.rest();
       if (this.place !== undefined) this.keepPlace();
       // Without a place, nobody is told of a release. It was given up, or the caller that asked tries only once.

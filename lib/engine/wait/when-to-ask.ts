@@ -34,8 +34,9 @@ export class WhenToAsk {
   private otherKind: Subscription | undefined;
   private otherKindHeldAs: Busy['heldAs'];
   private timer: Timer | undefined;
-  /** Whether the lock may have been released since the current request was sent. */
-  private missed = false;
+  /** How many changes this process has heard of, and how many when the latest request was sent. */
+  private changes = 0;
+  private changesBefore = 0;
   private failing = false;
   /** Whether others held the lock before this process did. */
   private contended = false;
@@ -62,24 +63,26 @@ export class WhenToAsk {
     return this.state !== 'open' && this.state !== 'asking';
   }
 
-  /** Records that a request is sent, and that no other one is under way. */
-  begin(): void {
-    this.missed = false;
+  /** Records that a request is sent. @returns the number of changes that it is sure to know of, for {@link busy} */
+  begin(): number {
+    this.changesBefore = this.changes;
     // A caller that tries once may ask while the others rest.
     if (this.state === 'open') this.state = 'asking';
+    return this.changesBefore;
   }
 
   /**
    * Rests after a request that found the lock busy, unless a message arrived meanwhile.
    *
+   * @param changesBefore what {@link begin} returned for this request, if others are under way beside it
    * @returns whether it rests
    */
-  busy(remaining: number, _holder?: string, heldAs?: Busy['heldAs']): boolean {
+  busy(remaining: number, heldAs?: Busy['heldAs'], changesBefore = this.changesBefore): boolean {
     this.contended = true;
     this.answered();
     if (heldAs !== undefined) this.listenTo(heldAs);
     else this.stopListeningToOthers();
-    if (this.subscription !== undefined && this.missed) return false;
+    if (this.subscription !== undefined && changesBefore < this.changes) return false;
     this.listen();
     this.rest('resting', remaining);
     return true;
@@ -202,8 +205,7 @@ export class WhenToAsk {
    * @param woken whether a message has told of it
    */
   private onChange(woken: boolean): void {
-    // Requests that were sent before the change may still be answered, although others ask again now.
-    this.missed = true;
+    this.changes++;
     if (!this.resting) return;
     if (!woken || this.spread === 0) this.wake();
     else if (this.state !== 'yielding') this.rest('yielding', this.spread * this.runtime.random());

@@ -16,7 +16,7 @@ describe('when to ask again', () => {
     );
     for (const heldAs of ['write', 'reentrant', 'write'] as const) {
       when.begin();
-      when.busy(-1, 'holder', heldAs);
+      when.busy(-1, heldAs);
       expect(new Set(listeners.keys())).toEqual(new Set([undefined, heldAs]));
     }
     listeners.get('write')?.({ kind: 'message' });
