@@ -24,6 +24,7 @@ import type { ReleaseMode } from './terms/lock-options.js';
 import { pointChannels } from './trace/channels.js';
 import { OutageLimit } from './wait/outage-limit.js';
 import { PingWhileWaiting } from './wait/ping-while-waiting.js';
+import { UnlimitedWaitWarning } from './wait/unlimited-wait-warning.js';
 
 /** The settings of an engine. Every value has been checked. */
 export interface EngineSettings {
@@ -44,7 +45,7 @@ export interface EngineSettings {
   readonly waiterTimeout: Milliseconds;
   readonly waitTime: Milliseconds;
   /** Whether to warn, once, when a caller waits without a limit. */
-  readonly advisesWaitTime: boolean;
+  readonly warnsOfUnlimitedWaits: boolean;
   /** How long callers wait during an outage. */
   readonly outageTimeout: Milliseconds;
   readonly shutdownTimeout: Milliseconds;
@@ -72,8 +73,6 @@ export class Services {
    * registration.
    */
   readonly waiterTimeout: number;
-  /** Whether the first caller that waits without a limit is still to be reported. */
-  advisesWaitTime: boolean;
 
   /** Locks that are held or waited for, and their leases. */
   readonly work = new ActiveWork();
@@ -93,6 +92,7 @@ export class Services {
   /** Limits waits while the backend does not answer. */
   readonly outages: OutageLimit;
   readonly pings: PingWhileWaiting;
+  readonly unlimitedWaits: UnlimitedWaitWarning;
   private ownerCount = 0;
 
   constructor(private readonly settings: EngineSettings) {
@@ -103,7 +103,6 @@ export class Services {
     this.clientId = clientId;
     this.commandTimeout = commandTimeout;
     this.waiterTimeout = waiterTimeout;
-    this.advisesWaitTime = settings.advisesWaitTime;
     this.clock = new LeaseClock(runtime);
     this.events = new EventHub(runtime, new RateLimitedLogger(logger, runtime), pointChannels);
     const unreleased = new UnreleasedLocks(runtime, this.events.logger);
@@ -133,6 +132,7 @@ export class Services {
     this.deadlocks = new DeadlockDetector(backend.waits, runtime, clientId, (owner) => this.holders.find(owner), warn);
     this.outages = new OutageLimit(backend, runtime, this.events, work);
     this.pings = new PingWhileWaiting(backend, runtime, work);
+    this.unlimitedWaits = new UnlimitedWaitWarning(settings.warnsOfUnlimitedWaits, this.events.logger);
   }
 
   /** Stops all background tasks. */

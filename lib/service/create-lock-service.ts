@@ -75,7 +75,7 @@ export function createLockServiceWith(runtime: Runtime, options: RedisLockOption
     release: options.release ?? 'confirmed',
     reentry: options.reentry ?? true,
     // In memory, locks are for tests and demos, which would log this each time.
-    advisesWaitTime: options.waitTime === undefined && options.backend !== 'memory',
+    warnsOfUnlimitedWaits: options.waitTime === undefined && options.backend !== 'memory',
   });
   if (options.connect !== 'eager') warnWhenNotConnected(engine);
   return new LockService(engine);

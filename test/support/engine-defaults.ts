@@ -9,5 +9,5 @@ export const ENGINE_DEFAULTS = {
   commandTimeout: 2_000 as Milliseconds,
   release: 'confirmed',
   reentry: true,
-  advisesWaitTime: false,
+  warnsOfUnlimitedWaits: false,
 } satisfies Partial<EngineSettings>;

@@ -131,21 +131,17 @@ export class WaitingLine<Queued extends Caller<never> & InLine & Linked<Queued> 
 
   /** Called when the callers wait until the lock's state changes. */
   rest(): void {
-    if (this.services.advisesWaitTime) this.adviseWaitTime();
+    if (this.services.unlimitedWaits.isDue) this.checkLimit();
     this.longWaits ??= new LongWaitWarning(this.services, this.waiters, (write) => this.describeObstacle(write));
     this.longWaits.watch();
     this.services.pings.rest(this);
   }
 
-  private adviseWaitTime(): void {
+  /** Before an answer has named a holder, a caller may be served at once. */
+  private checkLimit(): void {
     const { first } = this.waiters;
     const isBusy = this.busyReply !== undefined || this.queue.holders.length > 0;
-    if (!isBusy || first === undefined || first.triesOnce || first.mayLeave) return;
-    if (first.terms.standsBy || first.terms.choseWaitTime) return;
-    this.services.advisesWaitTime = false;
-    this.services.events.logger.warn(
-      `A caller waits for ${first.what} without a limit, because neither the call nor RedisLockModule sets a waitTime. It would even wait for a client that has gone. Set waitTime of RedisLockModule (Infinity, if that is what you want). This is logged once`,
-    );
+    if (isBusy && first !== undefined) this.services.unlimitedWaits.check(first);
   }
 
   /** Called when nobody waits any more. */
@@ -163,7 +159,7 @@ export class WaitingLine<Queued extends Caller<never> & InLine & Linked<Queued> 
     this.failure = undefined;
     this.busyReply = reply;
     this.busyAt = at;
-    if (this.services.advisesWaitTime) this.adviseWaitTime();
+    if (this.services.unlimitedWaits.isDue) this.checkLimit();
     if (isNeeded && reply.holder !== undefined) this.services.holders.expect(reply.holder);
   }
 
