@@ -16,7 +16,7 @@ import type { RecallableRelease } from '../hold/recallable-release.js';
 import { Tenure } from '../hold/tenure.js';
 import { CHECKED, invariant } from '../invariants.js';
 import type { Services } from '../services.js';
-import type { AcquisitionTerms } from '../terms/lock-options.js';
+import { type AcquisitionTerms, MOST_PERMITS } from '../terms/lock-options.js';
 import { WaitingLine } from '../wait/waiting-line.js';
 import { WhenToAsk } from '../wait/when-to-ask.js';
 import { type RegisteredWaiter, unregister, WaiterHeartbeat } from './waiter-registration.js';
@@ -95,7 +95,7 @@ export class LockQueue implements LockKeeper, Asker<LockWaiter, AcquireReply> {
    * For permits: how many callers ask side by side. After a busy answer it is one, because the next ones would be refused
    * as well, and it doubles with each further permit that is granted.
    */
-  private sideBySide = Number.POSITIVE_INFINITY;
+  private sideBySide = MOST_PERMITS;
 
   /** @param onIdle called when the queue has nothing left to do */
   constructor(
@@ -316,7 +316,7 @@ export class LockQueue implements LockKeeper, Asker<LockWaiter, AcquireReply> {
   private granted(waiter: LockWaiter, outcome: Granted): void {
     const { reply, answeredAt } = outcome;
     this.again?.acquired();
-    this.sideBySide *= 2;
+    if (this.type === 'permits') this.sideBySide = Math.max(1, Math.min(this.sideBySide * 2, MOST_PERMITS));
     if (this.place?.owner === outcome.owner && outcome.type === 'read') this.letFollow();
     const held = new HeldLock(this, outcome, waiter.terms.fixed, reply, Math.floor(answeredAt.monotonic));
     this.hold(held, answeredAt);
@@ -337,7 +337,7 @@ export class LockQueue implements LockKeeper, Asker<LockWaiter, AcquireReply> {
     const { reply, answeredAt } = outcome;
     waiter.follows = false;
     this.line.foundBusy(reply, answeredAt, waiter.mayLeave);
-    this.sideBySide = 0.5; // it is one again after the next grant
+    this.sideBySide = 0; // it is one again after the next grant
     if (outcome.inDoubt) this.abandonOwner(waiter, outcome);
     else if (outcome.ownerSpent) waiter.ownerSpent = true;
     if (waiter.settled) this.checkPlace();

@@ -154,7 +154,7 @@ const OPTION_NAMES = [
   'group',
 ];
 /** The most callers that may hold a lock at a time. */
-const MOST_PERMITS = 1_000;
+export const MOST_PERMITS = 1_000;
 export const RELEASE_MODES: readonly ReleaseMode[] = ['confirmed', 'background'];
 const ADOPT_OPTION_NAMES: readonly string[] = [
   'leaseTime',

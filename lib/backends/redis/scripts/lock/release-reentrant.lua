@@ -18,17 +18,24 @@ local publish = ARGV[1]
 local answers = {}
 -- The keys under which the lines of the released locks would be.
 local lines = {}
+local released = 0
 
 for i = 1, #KEYS do
   local lock = KEYS[i]
   local removed = attempt('HDEL', lock, ARGV[2 + i])
   if removed == 1 then
-    -- As in prefixed.lua, but once for both names, because this path must be fast.
-    local tagged = find(lock, '{', 1, true) and lock or '{' .. lock .. '}'
-    local listeners = publish == '' and 0 or attempt(publish, 'redisson_lock__channel:' .. tagged, '0')
+    -- As in prefixed.lua, with fewer strings and calls, because this path must be fast.
+    local channel, line
+    if find(lock, '{', 1, true) then
+      channel, line = 'redisson_lock__channel:' .. lock, 'nestjs_redis_lock_turns:' .. lock
+    else
+      channel, line = 'redisson_lock__channel:{' .. lock .. '}', 'nestjs_redis_lock_turns:{' .. lock .. '}'
+    end
+    local listeners = publish == '' and 0 or attempt(publish, channel, '0')
     -- The lock is released even if the user may not publish.
     answers[i] = type(listeners) == 'number' and listeners or NOT_PUBLISHED
-    lines[#lines + 1] = 'nestjs_redis_lock_turns:' .. tagged
+    released = released + 1
+    lines[released] = line
   elseif removed == 0 or attempt('TYPE', lock).ok == 'zset' then -- n may hold it meanwhile
     local time = attempt('TIME')
     answers[i] = { NOT_HELD, time[1] * 1000 + math.floor(time[2] / 1000) }
@@ -43,7 +50,7 @@ for i = 2, #answers do
 end
 local reply = same and answers[1] or answers
 -- Most locks have no line. One command finds that out for all of them, and what serves a line is not even defined.
-local lineCount = publish ~= '' and lines[1] and attempt('EXISTS', unpack(lines))
+local lineCount = publish ~= '' and released > 0 and attempt('EXISTS', unpack(lines))
 if type(lineCount) ~= 'number' or lineCount == 0 then
   return reply
 end
