@@ -28,7 +28,7 @@ import type { Subscription, Wake } from '../subscription.js';
 import type { SynchronizerBackend } from '../synchronizer-backend.js';
 import { channelOf, lineChannel } from './channels.js';
 import { findBusy, grant } from './grant-or-busy.js';
-import { PermitsRecord } from './lock-record.js';
+import { PermitsRecord, remaining } from './lock-record.js';
 import { MemoryDirectory } from './memory-directory.js';
 import { MemoryFlights } from './memory-flights.js';
 import { type MemoryStore, processStore } from './memory-store.js';
@@ -107,16 +107,21 @@ export class MemoryBackend implements LockBackend {
     return this.token(request.key, request.type, request.reserve);
   }
 
-  /** An acquisition that enters the line first leaves a free lock to the place that is first. */
+  /** An acquisition that enters the line first leaves a free lock to the place that is first, or to those outside it. */
   private findBusy(request: AcquireRequest, now: number): Busy | undefined {
     const busy = findBusy(this.store, request, now);
     const { key, type, owner, waiterTimeout } = request;
     const record = this.store.locks.get(key, now);
     const isHeld = type === 'permits' ? record?.isHeldBy(owner, type, now) : record !== undefined;
     if (waiterTimeout === 0 || !hasLine(type) || isHeld) return busy;
-    const first = this.store.lines.get(key, now)?.head(now)?.[0];
-    if (first === undefined || first === owner || (busy === undefined && isReadWrite(type))) return busy;
-    this.messages.serveLine(key, false, now);
+    const line = this.store.lines.get(key, now);
+    const first = line?.head(now)?.[0];
+    if (line === undefined || first === owner || (busy === undefined && isReadWrite(type))) return busy;
+    this.messages.serveLine(key, now);
+    const { headStartUntil = now } = line;
+    const isFree = this.store.locks.get(key, now) === undefined;
+    if (isFree && headStartUntil > now && !isReadWrite(type))
+      return { acquired: false, holder: undefined, remaining: remaining(headStartUntil, now) };
     return findBusy(this.store, request, now);
   }
 
@@ -210,7 +215,7 @@ export class MemoryBackend implements LockBackend {
     const fairKeys = new Set(waiters.filter(({ type }) => type === 'fair').map(({ key }) => key));
     for (const key of fairKeys) this.messages.wakeIfFree(key, 'fair', now);
     for (const { key, type } of waiters)
-      if (hasLine(type) && this.messages.hasRoom(key, now)) this.messages.serveLine(key, false, now);
+      if (hasLine(type) && this.messages.hasRoom(key, now)) this.messages.serveLine(key, now);
     return refreshed;
   }
 
@@ -228,8 +233,8 @@ export class MemoryBackend implements LockBackend {
     if (type === 'fair' && wasHead) this.messages.wakeIfFree(key, type, now);
     if (wrote) this.messages.wakeReaders(waiter, now);
     if (!hasLine(type)) return;
-    if (wasHead) this.messages.serveLine(key, false, now);
-    else if (this.messages.hasRoom(key, now)) this.messages.serveLine(key, false, now);
+    if (wasHead) this.messages.serveLine(key, now);
+    else if (this.messages.hasRoom(key, now)) this.messages.serveLine(key, now);
   }
 
   async forceRelease(key: string, expected?: ExpectedHolders): Promise<readonly string[]> {

@@ -1,4 +1,4 @@
-import { CLAIM } from '../line-backend.js';
+import { CLAIM, HEAD_START } from '../line-backend.js';
 import { type HeldType, isReadWrite, type OwnerRef, type Removal } from '../lock-requests.js';
 import { clientOf } from '../owner-ids.js';
 import type { Runtime } from '../runtime.js';
@@ -31,7 +31,8 @@ export class ReleaseMessages {
     if (owner === undefined) {
       const channel = channelOf(key, isReadWrite(type) ? type : 'reentrant', '');
       const listeners = this.publish(channel);
-      this.serveLine(key, isReadWrite(type) || channels.hasListeners(channel), now);
+      const headStart = channels.hasListeners(channel) ? HEAD_START : undefined;
+      this.serveLine(key, now, isReadWrite(type) ? 0 : (headStart ?? 'nobody'));
       return listeners;
     }
     return this.publish(channelOf(key, type, clientOf(owner)), { kind: 'message', owner });
@@ -40,8 +41,11 @@ export class ReleaseMessages {
   /**
    * Grants a free lock to the first place of its line, and tells its client. If others listen outside the line, every
    * second time, and if the lock is held, only tells it. Readers and writers are always only told.
+   *
+   * @param outside after a release, whether nobody listens outside the line, or how long their head start is: 0 if it is
+   *   uncertain whether any do
    */
-  serveLine(key: string, othersListen: boolean, now: number): void {
+  serveLine(key: string, now: number, outside?: number | 'nobody'): void {
     const { lines, locks } = this.store;
     const line = lines.get(key, now);
     const owner = line?.head(now)?.[0];
@@ -50,9 +54,17 @@ export class ReleaseMessages {
     if (line.typeOf(owner) !== undefined) return this.tell(key, line, now);
     let lock: 'granted' | 'free' | undefined;
     if (locks.get(key, now) === undefined) {
-      lock = othersListen && line.told !== owner ? 'free' : 'granted';
-      if (lock === 'free') line.told = owner;
-      else grant(this.store, { key, type: 'reentrant', owner }, CLAIM, now);
+      const { headStartUntil } = line;
+      if (headStartUntil === undefined && typeof outside === 'number') {
+        line.headStartUntil = now + outside;
+        if (outside > 0) lock = 'free';
+      } else if (headStartUntil !== undefined && headStartUntil > now && outside === undefined) {
+        lock = 'free';
+      } else {
+        line.headStartUntil = undefined;
+        lock = 'granted';
+        grant(this.store, { key, type: 'reentrant', owner }, CLAIM, now);
+      }
     }
     this.publish(lineChannel(key, clientOf(owner)), { kind: 'message', owner, lock });
   }

@@ -7,8 +7,11 @@ export class WaitingOwners {
   private readonly deadlines = new ExpiringMap(isPast);
   /** Which of them want to read or to write. */
   private readonly types = new Map<string, HeldType>();
-  /** The place in a line that was told of a release which left the lock free. */
-  told: string | undefined;
+  /**
+   * Until when a free lock is left to those who wait outside the line. Set from a release that left it free until the
+   * line is granted the lock.
+   */
+  headStartUntil: number | undefined;
 
   /** How many may hold the lock, for each place of a line that wants such a lock. */
   readonly permits = new Map<string, number>();

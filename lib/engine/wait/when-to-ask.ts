@@ -1,4 +1,5 @@
 import { BackOff } from '../../backends/back-off.js';
+import { HEAD_START } from '../../backends/line-backend.js';
 import type { Busy, Subscription, Wake } from '../../backends/lock-backend.js';
 import type { Runtime, Timer } from '../../backends/runtime.js';
 
@@ -21,6 +22,7 @@ export type State = 'open' | 'asking' | 'resting' | 'yielding' | 'backing off';
  * | `resting`     | the lock was busy (`busy`)      | a message arrives, or the holder's lease ends |
  * | `backing off` | there was no answer (`failed`)  | a message arrives, or a growing pause ends    |
  * | `yielding`    | several were woken by a message | a short random pause ends                     |
+ * | `yielding`    | those outside the line go first | their head start ends                         |
  *
  * Each state also becomes `open` when nobody waits any more. A message that arrives during a request is remembered. If
  * the answer is busy, the process then asks again instead of resting.
@@ -37,6 +39,8 @@ export class WhenToAsk {
   /** How many changes this process has heard of, and how many when the latest request was sent. */
   private changes = 0;
   private changesBefore = 0;
+  /** How many changes it had heard of after the latest release that leaves the lock to others at first. */
+  private leftToOthers = 0;
   private failing = false;
   /** Whether others held the lock before this process did. */
   private contended = false;
@@ -82,9 +86,13 @@ export class WhenToAsk {
     this.answered();
     if (heldAs !== undefined) this.listenTo(heldAs);
     else this.stopListeningToOthers();
-    if (this.subscription !== undefined && changesBefore < this.changes) return false;
-    this.listen();
-    this.rest('resting', remaining);
+    if (this.subscription !== undefined && changesBefore < this.changes) {
+      if (this.leftToOthers < this.changes) return false;
+      this.rest('yielding', HEAD_START);
+    } else {
+      this.listen();
+      this.rest('resting', remaining);
+    }
     return true;
   }
 
@@ -196,7 +204,14 @@ export class WhenToAsk {
   }
 
   private heard(wake: Wake): void {
-    this.onChange(wake.kind === 'message');
+    if (wake.kind === 'message' && wake.lock === 'free') this.letOthersGoFirst();
+    else this.onChange(wake.kind === 'message');
+  }
+
+  /** Handles a release that leaves the lock to those outside the line. It may be announced more than once. */
+  private letOthersGoFirst(): void {
+    this.leftToOthers = ++this.changes;
+    if (this.resting && this.state !== 'yielding') this.rest('yielding', HEAD_START);
   }
 
   /**

@@ -1,5 +1,5 @@
 import fc from 'fast-check';
-import { hasLine, isTransferable, type LockType } from '../../../lib/backends/lock-backend.js';
+import { HEAD_START, hasLine, isTransferable, type LockType } from '../../../lib/backends/lock-backend.js';
 import { isReadWrite, type LockModel, type Part } from './lock-model.js';
 import type { Client, ModelWorld } from './model-world.js';
 
@@ -57,6 +57,11 @@ function partOf(
 /** A process neither takes a lock nor hands it on under the owner of its place. */
 const waitsInLine = (model: LockModel, part: Part) => hasLine(part.type) && model.hasPlace(part);
 
+/** The model does not know the time, so a head start is over before a command whose effect depends on it. */
+const afterHeadStart = async ({ model, elapse }: ModelWorld, { key, type }: Part) => {
+  if (hasLine(type) && model.isLeftFree(key)) await elapse(HEAD_START + 1);
+};
+
 const request = ({ key, type, owner }: Part) => ({ key, type, owner });
 
 /** Checks that the tokens of one counter grow, including reserved ones. */
@@ -75,6 +80,7 @@ async function acquire(world: ModelWorld, subject: Subject, waits: boolean, past
   // An owner id has only one type, so nobody waits for a lock behind itself.
   const holdsOther = isReadWrite(part.type) ? plain === part.owner : writer === part.owner || readers.has(part.owner);
   if (waiterTimeout > 0 && holdsOther) return;
+  if (waiterTimeout > 0) await afterHeadStart(world, part);
   if (hasLine(part.type) && waiterTimeout > 0) world.expect(model.entered(part, pastLine));
   const obstacles = model.obstacles(part, pastLine, waiterTimeout > 0);
   const reply = await part.from.backend.acquire({
@@ -177,6 +183,7 @@ async function raiseToken(world: ModelWorld, subject: Subject, by: number) {
 async function refresh(world: ModelWorld, subject: Subject) {
   const part = partOf(world, subject);
   const hasPlace = world.model.hasPlace(part);
+  await afterHeadStart(world, part);
   world.expect(world.model.refreshed(part));
   expect(await part.from.backend.refreshWaiters([request(part)], LONG)).toEqual([hasPlace]);
 }
@@ -185,6 +192,7 @@ async function refresh(world: ModelWorld, subject: Subject) {
 async function dieWaiting(world: ModelWorld, subject: Subject) {
   const part = partOf(world, subject);
   const hasPlace = world.model.hasPlace(part);
+  await afterHeadStart(world, part);
   world.expect(world.model.refreshed(part));
   expect(await part.from.backend.refreshWaiters([request(part)], 1)).toEqual([hasPlace]);
   await world.elapse(2);
@@ -195,6 +203,7 @@ async function removeWaiter(world: ModelWorld, subject: Subject) {
   const part = partOf(world, subject);
   // An owner id has only one type, so backends need not check whether a reader or writer holds another lock.
   if (isReadWrite(part.type) && world.model.at(part.key).plain === part.owner) return;
+  await afterHeadStart(world, part);
   world.expect(world.model.removeWaiter(part));
   await part.from.backend.removeWaiter(request(part));
 }

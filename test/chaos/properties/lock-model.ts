@@ -30,8 +30,8 @@ class Lock {
   readonly line: string[] = [];
   /** Which of them want to read or to write. */
   readonly kinds = new Map<string, LockType>();
-  /** The first in line, if the last release left the lock free for listeners outside the line. */
-  told: string | undefined;
+  /** Whether a release has left the lock free for listeners outside the line, and the line was not granted it since. */
+  leftFree = false;
 
   get isFree(): boolean {
     return this.plain === undefined && this.writer === undefined && this.readers.size === 0;
@@ -150,6 +150,7 @@ export class LockModel {
     const { queue, line, kinds } = this.at(key);
     const order = hasLine(type) ? line : type === 'fair' ? queue : [];
     if (order.includes(owner)) order.splice(order.indexOf(owner), 1);
+    if (line.length === 0) this.at(key).leftFree = false;
     if (hasLine(type)) kinds.delete(owner);
   }
 
@@ -157,14 +158,14 @@ export class LockModel {
    * A refresh may find that the waiter that had been woken has died: the next one is woken, or those of other types.
    */
   refreshed({ key, type }: Part): readonly Call[] {
-    if (hasLine(type)) return this.hasRoom(key) ? this.serveLine(key, false) : [];
+    if (hasLine(type)) return this.hasRoom(key) ? this.serveLine(key) : [];
     return this.at(key).isFree ? this.headOrOthers(key) : [];
   }
 
   /** Who enters the line of a free lock lets its first place go first. */
   entered(part: Part, pastLine: boolean): readonly Call[] {
     const { key } = part;
-    return this.at(key).isFree && this.obstacles(part, pastLine, true).length > 0 ? this.serveLine(key, false) : [];
+    return this.at(key).isFree && this.obstacles(part, pastLine, true).length > 0 ? this.serveLine(key) : [];
   }
 
   removeWaiter(part: Part): readonly Call[] {
@@ -177,7 +178,7 @@ export class LockModel {
     this.forgetPlace(part);
     if (!hasLine(type)) return wasHead && lock.isFree ? this.headOrOthers(key) : [];
     const mayRead = wrote && lock.writer === undefined && lock.line.every((place) => lock.kinds.get(place) === 'read');
-    const served = wasHead || this.hasRoom(key) ? this.serveLine(key, false) : [];
+    const served = wasHead || this.hasRoom(key) ? this.serveLine(key) : [];
     return mayRead ? [{ key, channel: 'readWrite' }, ...served] : served;
   }
 
@@ -247,7 +248,7 @@ export class LockModel {
    * Grants a free lock to the first in line. If others listen outside the line, every second time it stays free. A writer
    * is only told, and so are all readers in front.
    */
-  private serveLine(key: string, othersListen: boolean): readonly Call[] {
+  private serveLine(key: string, othersListen = false): readonly Call[] {
     const lock = this.at(key);
     const [first] = lock.line;
     if (first === undefined) return [];
@@ -257,10 +258,16 @@ export class LockModel {
       return lock.line.slice(0, end < 0 ? undefined : end).map((place) => ({ key, first: place }));
     }
     if (lock.isFree) {
-      if (othersListen && lock.told !== first) lock.told = first;
-      else this.grant({ key, type: 'reentrant', owner: first });
+      lock.leftFree = othersListen && !lock.leftFree;
+      if (!lock.leftFree) this.grant({ key, type: 'reentrant', owner: first });
     }
     return [{ key, first }];
+  }
+
+  /** Whether others may have a head start before the first in line. */
+  isLeftFree(key: string): boolean {
+    const { isFree, leftFree } = this.at(key);
+    return isFree && leftFree;
   }
 
   private headOf(key: string): readonly Call[] {

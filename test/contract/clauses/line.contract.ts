@@ -1,4 +1,4 @@
-import { CLAIM } from '../../../lib/backends/lock-backend.js';
+import { CLAIM, HEAD_START } from '../../../lib/backends/lock-backend.js';
 import { type ContractWorld, SHORT } from '../support/contract-world.js';
 import type { Listener } from '../support/listener.js';
 import { LONG, type Owner } from '../support/owner.js';
@@ -20,10 +20,38 @@ export function describeLine(world: ContractWorld, type: 'reentrant' | 'fenced' 
     return { bob, cem, listener };
   };
 
+  /** A release has left the lock free, because somebody listens outside the line: bob is its first place, then cem. */
+  const leftFree = async () => {
+    const [ann, bob, cem] = owners();
+    const dora = world.owner(type, ann.key);
+    const [bobs, cems] = [await listenInLine(bob), await listenInLine(cem)];
+    await world.listen(ann);
+    await ann.take();
+    await bob.meet(WAITING);
+    await cem.meet(WAITING);
+    const start = world.now();
+    await ann.release();
+    return { bob, cem, dora, bobs, cems, since: () => world.now() - start };
+  };
+
+  /** Repeats what a busy machine did not do before the head start was over. */
+  const inHeadStart = async <T>(act: (line: Awaited<ReturnType<typeof leftFree>>) => Promise<T>): Promise<T> => {
+    for (;;) {
+      const line = await leftFree();
+      const seen = await act(line);
+      if (line.since() < HEAD_START) return seen;
+    }
+  };
+
   const itGrants = (title: string, body: () => Promise<void>) =>
     it(title, async () => {
       if (!(await world.freesFirst())) await body();
     });
+
+  /** Those who would wait outside the line of permits want the lock for themselves. */
+  const itLeavesFree = (title: string, body: () => Promise<void>) => {
+    if (type !== 'permits') itGrants(title, body);
+  };
 
   describe('a line', () => {
     it('is told of a release that leaves the lock free, where nobody can count who listens outside the line', async () => {
@@ -156,9 +184,7 @@ export function describeLine(world: ContractWorld, type: 'reentrant' | 'fenced' 
       expect((await cem.inspect()).queue).toEqual([cem.owner]);
     });
 
-    itGrants('leaves every second release to those who listen outside it', async () => {
-      // Those who would wait outside the line of permits want the lock for themselves.
-      if (type === 'permits') return;
+    itLeavesFree('leaves every second release to those who listen outside it', async () => {
       const [ann, bob, cem] = owners();
       const [bobs, cems] = [await listenInLine(bob), await world.listen(cem)];
       await ann.take();
@@ -175,6 +201,49 @@ export function describeLine(world: ContractWorld, type: 'reentrant' | 'fenced' 
       await bob.take();
       await bob.release();
       expect((await ann.inspect()).mode).toBe('free');
+    });
+
+    itLeavesFree('leaves the lock free for those outside it as long as their head start lasts', async () => {
+      const { dora, reply, mode, queue } = await inHeadStart(async ({ bob, dora }) => {
+        await bob.refreshWaiter();
+        const reply = await dora.meet(WAITING);
+        return { dora, reply, ...(await dora.inspect()) };
+      });
+      expect(reply.holder).toBeUndefined();
+      expect(reply.remaining).toBeWithin(1, HEAD_START);
+      expect(mode).toBe('free');
+      expect(queue).toContain(dora.owner);
+    });
+
+    itLeavesFree('lets its first place have the lock during that time, which does not ask before it must', async () => {
+      const { bob } = await leftFree();
+      await bob.take(WAITING);
+    });
+
+    itLeavesFree('tells the next place if the first leaves during that time', async () => {
+      const { cem, cems, mode } = await inHeadStart(async ({ bob, cem, cems }) => {
+        await bob.removeWaiter();
+        return { cem, cems, mode: (await cem.inspect()).mode };
+      });
+      expect(mode).toBe('free');
+      await cems.hears();
+      expect(cems.heard).toEqual([{ kind: 'message', owner: cem.owner, lock: 'free' }]);
+    });
+
+    itLeavesFree('grants the lock to its first place once that time is over, when a place is refreshed', async () => {
+      const { bob, cem, bobs } = await leftFree();
+      await world.elapse(HEAD_START + 1);
+      await cem.refreshWaiter();
+      await bobs.hears(2);
+      expect(bobs.heard.map(({ lock }) => lock)).toEqual(['free', 'granted']);
+      expect(await bob.holds()).toBe(true);
+    });
+
+    itLeavesFree('grants the lock to its first place once that time is over, when somebody enters', async () => {
+      const { bob, dora } = await leftFree();
+      await world.elapse(HEAD_START + 1);
+      expect((await dora.meet(WAITING)).holder).toBe(bob.owner);
+      expect(await bob.holds()).toBe(true);
     });
 
     itGrants('is told when the lease becomes shorter', async () => {

@@ -14,7 +14,8 @@
   ARGV[6]  waiterTimeout: ms after which its place lapses
   ARGV[7]  PUBLISH or SPUBLISH
 
-  Returns { token, reserved, 1 }, or { ttl, holder, held as or '', 1 if its place is the first or it has none } when busy.
+  Returns { token, reserved, 1 }, or { ttl, holder or '', held as or '', 1 if its place is the first or it has none } when
+  busy. Without a holder, the lock is left to clients outside the line for that time.
   Returns { 'expired', server time in ms } when it runs too late.
 ]]
 -- @include acquisition-deadline
@@ -48,8 +49,8 @@ local busy = whyOwnerWaits(lock, owner)
 if not busy and redis.call('EXISTS', lock) == 0 then
   local first = firstInLine(places, lapses, terms, now)
   if first and first ~= owner then
-    local told = serveLine(lock, publish, false)
-    busy = whyOwnerWaits(lock, owner) or told
+    local told = serveLine(lock, publish)
+    busy = whyOwnerWaits(lock, owner) or told or whyHeadStartWaits(lock, lapses, now)
   end
 end
 
@@ -64,4 +65,4 @@ if not busy then
   return { nextToken(), reserved, 1 }
 end
 
-return { busy[1], busy[2], busy[3] or '', enterPlace(lock, owner, micros, waiterTimeout) and 1 or 0 }
+return { busy[1], busy[2] or '', busy[3] or '', enterPlace(lock, owner, micros, waiterTimeout) and 1 or 0 }

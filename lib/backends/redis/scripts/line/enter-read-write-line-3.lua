@@ -72,7 +72,7 @@ end
 
 local busy = whyOwnerMustWait()
 if busy and redis.call('EXISTS', lock) == 0 then
-  serveLine(lock, publish, false)
+  serveLine(lock, publish)
   busy = whyOwnerMustWait()
 end
 

@@ -34,7 +34,7 @@ if leaveLine(places, lapses, terms, owner) == 1 then
   end
   -- Who is first listens to releases of clients that know no line.
   if wasFirst then
-    serveLine(lock, publish, false)
+    serveLine(lock, publish)
   else
     serveIfRoom(lock, publish)
   end
@@ -48,5 +48,5 @@ else
   return 0
 end
 local listeners = publishTo(publish, prefixed('redisson_lock__channel', lock), '0')
-serveLine(lock, publish, (listeners or 0) > 0)
+serveLine(lock, publish, listeners or 0)
 return 1

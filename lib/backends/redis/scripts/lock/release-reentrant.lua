@@ -65,7 +65,7 @@ end
 for i, answer in ipairs(answers) do
   if type(answer) == 'number' then
     -- The lock is released even if its line cannot be served.
-    pcall(serveLine, KEYS[i], publish, ARGV[2] == '1' or answer > 0)
+    pcall(serveLine, KEYS[i], publish, answer, ARGV[2] == '1')
   end
 end
 return reply

@@ -49,8 +49,8 @@ local busy = whyPermitWaits(lock, owner, permits, now)
 -- Whoever was granted a permit before takes it now, and leaves the room for others as it is.
 local first = not busy and not holdsPermit(lock, owner, now) and firstInLine(places, lapses, terms, now)
 if first and first ~= owner then
-  local told = serveLine(lock, publish, false)
-  busy = whyPermitWaits(lock, owner, permits, now) or told
+  local told = serveLine(lock, publish)
+  busy = whyPermitWaits(lock, owner, permits, now) or told or whyHeadStartWaits(lock, lapses, now)
 end
 
 if not busy then
@@ -61,4 +61,4 @@ if not busy then
 end
 
 local isFirst = enterPlace(lock, owner, micros, waiterTimeout, nil, permits)
-return { busy[1], busy[2], busy[3] or '', isFirst and 1 or 0 }
+return { busy[1], busy[2] or '', busy[3] or '', isFirst and 1 or 0 }

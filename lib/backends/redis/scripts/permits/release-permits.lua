@@ -38,7 +38,7 @@ local now = serverTime()
 
 -- The lock is released even if its line cannot be served.
 local function serve(lock, listeners)
-  pcall(serveLine, lock, publish, ARGV[2] == '1' or (listeners or 0) > 0)
+  pcall(serveLine, lock, publish, listeners or 0, ARGV[2] == '1')
 end
 
 local function release(i)

@@ -75,6 +75,6 @@ end
 -- @include line/serve-line
 for _, lock in ipairs(changed) do
   -- The lock is released even if its line cannot be served. Others may listen whom this server does not count.
-  pcall(serveLine, lock, publish, true)
+  pcall(serveLine, lock, publish, 0, true)
 end
 return answers

@@ -53,7 +53,7 @@ if isWriter(lock, from) then
   if longestReader(lock) then
     endWriting(lock)
     publishTo(ARGV[7], channel, '1')
-    pcall(serveLine, lock, ARGV[7], true)
+    pcall(serveLine, lock, ARGV[7], 0, true)
     return nil
   end
 elseif not isWriter(lock, to) then

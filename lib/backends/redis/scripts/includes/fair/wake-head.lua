@@ -6,7 +6,7 @@ local function wakeHead(queue, lock, publish, now)
   if not head then
     local listeners = publishTo(publish, channel, '0')
     if publish ~= '' then
-      pcall(serveLine, lock, publish, (listeners or 0) > 0)
+      pcall(serveLine, lock, publish, listeners or 0)
     end
     return listeners
   end

@@ -6,6 +6,7 @@ local function enterPlace(lock, owner, micros, waiterTimeout, kind, permits)
   local now = math.floor(micros / 1000)
   local position = redis.call('ZSCORE', places, owner)
   if not position then
+    firstInLine(places, lapses, terms, now)
     -- A clock that was set back must not put newcomers in front.
     local last = redis.call('ZRANGE', places, -1, -1, 'WITHSCORES')[2]
     position = string.format('%.0f', math.max(micros, last and last + 1 or 0))

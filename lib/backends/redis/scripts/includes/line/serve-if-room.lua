@@ -4,6 +4,6 @@ local function serveIfRoom(lock, publish)
   local now = serverTime()
   local first, lapse = firstInLine(places, lapses, terms, now)
   if first and hasRoom(lock, lapse, now, redis.call('HGET', terms, first)) then
-    serveLine(lock, publish, false)
+    serveLine(lock, publish)
   end
 end

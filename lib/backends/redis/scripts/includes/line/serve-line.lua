@@ -1,3 +1,5 @@
+-- For how many ms a release leaves the lock to clients that stand in no line: HEAD_START in line-backend.ts.
+local HEAD_START = 10
 -- How many readers are told at once.
 local MOST_READERS = 128
 
@@ -19,11 +21,14 @@ local function tellPlaces(lock, places, lapses, terms, kind, now, tell)
 end
 
 -- Grants a free lock to the first place of its line, and tells its client. A lock that is held is not granted: the client
--- is only told, and asks what has changed. If clients listen that stand in no line, the lock is left free for them at first.
--- The place is told, and a negative position marks it. The next time, it is granted the lock. Readers and writers are
--- always only told: then it returns the answer to others who ask.
--- The message is the owner id of the place, then ` granted`, or ` free` if the lock is left free, or nothing.
-local function serveLine(lock, publish, othersListen)
+-- is only told, and asks what has changed. If clients listen that stand in no line, every second release leaves the lock
+-- to them: it is granted to nobody until their head start is over. If it is uncertain whether any listen, they get none.
+-- Readers and writers are always only told: then it returns the answer to others who ask.
+-- The message is the owner id of the place, then ` granted`, or ` free` during a head start, or nothing.
+--
+-- `listeners`: after a release, how many clients listen outside the line; otherwise nil
+-- `uncounted`: others may listen that this server does not count
+local function serveLine(lock, publish, listeners, uncounted)
   local places, lapses, terms = lineOf(lock)
   local now = serverTime()
   local first, lapse = firstInLine(places, lapses, terms, now)
@@ -43,13 +48,17 @@ local function serveLine(lock, publish, othersListen)
   end
   local message = first
   if redis.call('EXISTS', lock) == 0 then
-    local position = tonumber(redis.call('ZSCORE', places, first))
-    if othersListen and position > 0 then
-      redis.call('ZADD', places, string.format('%.0f', -position), first)
+    local headStart = headStartOf(lapses)
+    local othersListen = listeners and listeners > 0
+    if not headStart and (othersListen or uncounted) then
+      redis.call('ZADD', lapses, othersListen and now + HEAD_START or 0, HEAD_START_UNTIL)
+      message = othersListen and first .. ' free' or first
+    elseif headStart and headStart > now and not listeners then
       message = first .. ' free'
     else
       redis.call('HSET', lock, first, '1')
       redis.call('PEXPIRE', lock, CLAIM)
+      redis.call('ZREM', lapses, HEAD_START_UNTIL)
       leaveLine(places, lapses, terms, first)
       message = first .. ' granted'
     end
