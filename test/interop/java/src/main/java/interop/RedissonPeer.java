@@ -10,6 +10,7 @@ import java.util.concurrent.Executors;
 import java.util.concurrent.TimeUnit;
 import org.redisson.Redisson;
 import org.redisson.api.RBucket;
+import org.redisson.api.RFencedLock;
 import org.redisson.api.RLock;
 import org.redisson.api.RPermitExpirableSemaphore;
 import org.redisson.api.RedissonClient;
@@ -69,6 +70,7 @@ public final class RedissonPeer {
       case "forceUnlock" -> lock(words[4], name).forceUnlock();
       case "isLocked" -> lock(words[4], name).isLocked();
       case "lockAndGetToken" -> redisson.getFencedLock(name).lockAndGetToken();
+      case "visit" -> visit(lock(words[4], name), words[5], Long.parseLong(words[6]));
       case "contend" -> contend(lock(words[4], name), words[5], Integer.parseInt(words[6]));
       case "trySetPermits" -> redisson.getSemaphore(name).trySetPermits(Integer.parseInt(words[4]));
       case "acquirePermits" -> {
@@ -111,6 +113,25 @@ public final class RedissonPeer {
       }
     }
     return rounds;
+  }
+
+  /**
+   * Waits for the lock, adds one to a counter, and keeps the lock for `hold` ms. Returns when it asked, was granted the
+   * lock and gave it back, in ns of the monotonic clock, the counter, and the token of a fenced lock, or 0.
+   */
+  private String visit(RLock lock, String counter, long hold) throws Exception {
+    long asked = System.nanoTime();
+    long token = 0;
+    if (lock instanceof RFencedLock fenced) token = fenced.lockAndGetToken();
+    else lock.lock();
+    long granted = System.nanoTime();
+    try {
+      long count = redisson.getAtomicLong(counter).incrementAndGet();
+      Thread.sleep(hold);
+      return asked + "," + granted + "," + System.nanoTime() + "," + count + "," + token;
+    } finally {
+      lock.unlock();
+    }
   }
 
   private RLock lock(String kind, String name) {
