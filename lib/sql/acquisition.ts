@@ -4,8 +4,8 @@ import type { LockServer } from './server/lock-server.js';
 import type { ControlConnection } from './session/control-connection.js';
 import type { HolderNotes } from './session/holder-notes.js';
 import type { SessionPool } from './session/session-pool.js';
+import type { SilentSessions } from './session/silent-sessions.js';
 import type { SqlFailures } from './session/sql-failure.js';
-import type { WaitingSessions } from './session/waiting-sessions.js';
 import type { Grant, NewHolder, TokenRange } from './session-locks/session-locks.js';
 
 /** The parts of a backend that every acquisition uses. */
@@ -14,7 +14,7 @@ export interface AcquisitionTools {
   readonly control: ControlConnection;
   readonly notes: HolderNotes;
   readonly pool: SessionPool;
-  readonly waiting: WaitingSessions;
+  readonly silent: SilentSessions;
   readonly failures: SqlFailures;
   readonly runtime: Runtime;
 }
@@ -93,10 +93,10 @@ export class Acquisition {
 
   /** Waits without a time limit until it has the lock or the caller has left. */
   async waitForLock(key: string, hasLeft: () => boolean): Promise<void> {
-    const { server, waiting } = this.tools;
+    const { server, silent } = this.tools;
     const { connection, leaseTime } = this;
     const wait = () => {
-      const answered = waiting.watch(connection, leaseTime);
+      const answered = silent.watch(connection, leaseTime);
       return server.locks.wait(connection, key, leaseTime).finally(answered);
     };
     while (!(hasLeft() || (await this.take(key, wait)))) await this.provide(key);

@@ -12,8 +12,8 @@ import { quoteTable, type TableNames, tableProblem } from './server/table-name.j
 import { ControlConnection } from './session/control-connection.js';
 import { HolderNotes } from './session/holder-notes.js';
 import { SessionPool } from './session/session-pool.js';
+import { SilentSessions } from './session/silent-sessions.js';
 import { SqlFailures } from './session/sql-failure.js';
-import { WaitingSessions } from './session/waiting-sessions.js';
 import type { MysqlLocks, PostgresLocks } from './session-locks/session-locks.js';
 import { SqlLockBackend } from './sql-lock-backend.js';
 
@@ -42,8 +42,8 @@ export function openBackend(kind: LockKind, options: RowLocksOptions): LockBacke
   const control = new ControlConnection(driver, server, failures, runtime, createTable);
   const pool = new SessionPool(driver, server, failures, runtime, connections);
   const notes = new HolderNotes(server, control, runtime);
-  const waiting = new WaitingSessions(server, control, runtime);
-  return new SqlLockBackend(driver.description, { server, control, notes, pool, waiting, failures, runtime });
+  const silent = new SilentSessions(server, control, runtime);
+  return new SqlLockBackend(driver.description, { server, control, notes, pool, silent, failures, runtime });
 }
 
 type Refuse = (why: string) => never;

@@ -1,6 +1,5 @@
-import type { AcquireRequest, BackendError } from '../backend.js';
+import type { AcquireRequest } from '../backend.js';
 import { Acquisition, type AcquisitionTools, type TakenLocks } from './acquisition.js';
-import type { SqlConnection } from './driver/sql-connection.js';
 import type { TokenRange } from './session-locks/session-locks.js';
 
 /** The index of a request whose lock somebody else holds. */
@@ -17,7 +16,7 @@ export async function tryAll(
   tools: AcquisitionTools,
   requests: readonly [AcquireRequest, ...AcquireRequest[]],
 ): Promise<TakenLocks | BusyLock> {
-  const acquisition = await Acquisition.begin(tools, requests[0], () => sessionSoon(tools));
+  const acquisition = await Acquisition.begin(tools, requests[0], () => tools.pool.takeSoon());
   if (acquisition === undefined) throw tools.failures.toBackendError(new Error('the lock service was closed'));
   let tokens: readonly TokenRange[];
   try {
@@ -32,17 +31,4 @@ export async function tryAll(
     throw error;
   }
   return { connection: acquisition.connection, transaction: acquisition.transaction, tokens };
-}
-
-/** Takes a session of the pool. Rejects if none becomes free within a second. */
-function sessionSoon({ pool }: AcquisitionTools): Promise<SqlConnection | undefined> {
-  return new Promise((resolve, reject) => {
-    const claim = {
-      onFull: (error: BackendError) => {
-        reject(error);
-        pool.withdraw(claim);
-      },
-    };
-    pool.take(claim).then(resolve, reject);
-  });
 }

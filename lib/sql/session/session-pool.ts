@@ -4,7 +4,7 @@ import { type Driver, SqlConnection } from '../driver/sql-connection.js';
 import type { LockServer } from '../server/lock-server.js';
 import type { SqlFailures } from './sql-failure.js';
 
-/** The log warns after this many milliseconds without a free session. */
+/** After this many milliseconds without a free session, the log warns, and callers that do not wait are refused. */
 const PATIENCE = 1_000;
 /** How long to wait for the answer to a statement that does not wait for a lock, in milliseconds. */
 const STATEMENT_LIMIT = 2_000;
@@ -60,6 +60,23 @@ export class SessionPool {
         };
       this.waiting.set(claim, { resolve: settled(resolve), reject: settled(reject) });
       this.openForWaiting();
+    });
+  }
+
+  /**
+   * Takes a session for a caller that does not wait.
+   *
+   * @throws BackendError when all sessions, or all connections of a given pool, are in use for {@link PATIENCE}
+   */
+  takeSoon(): Promise<SqlConnection | undefined> {
+    return new Promise((resolve, reject) => {
+      const claim = {
+        onFull: (error: BackendError) => {
+          reject(error);
+          this.withdraw(claim);
+        },
+      };
+      this.take(claim).then(resolve, reject);
     });
   }
 

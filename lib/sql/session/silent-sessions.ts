@@ -21,7 +21,7 @@ interface WaitingSession {
  * If two checks in a row find that a session does not wait, and its statement is still unanswered, the session is ended
  * on both sides.
  */
-export class WaitingSessions {
+export class SilentSessions {
   private readonly waiting = new Set<WaitingSession>();
   private timer: Timer | undefined;
 
