@@ -53,7 +53,7 @@ function describeShop({ redis, replicas }: Shop): string[] {
 
 /** @returns whether everything is as it should be */
 async function demo(): Promise<boolean> {
-  print('');
+  print('', 'Customers order at the same moment from all processes of a shop, with locks and without them.', '');
   const shop = await step('The shop opens', openShop);
   const { replicas } = shop;
   print(...describeShop(shop), '');
