@@ -14,6 +14,7 @@ export {
   LockKeyError,
   LockLostError,
   LockNotOwnedError,
+  LockSupersededError,
   LockUnavailableError,
   LockUpgradeError,
 } from './engine/errors.js';

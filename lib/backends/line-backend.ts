@@ -34,6 +34,10 @@ export function hasLine(type: HeldType): type is TypeWithLine {
  * and `removeWaiter` of a place that was granted the lock. Where clients listen that stand in no line (see
  * `LockBackend.subscribe`), every second release only frees the lock, and tells both them and the first place.
  *
+ * At most one place of a line belongs to a `NewestCall`. A request of another such call takes it over, together with its
+ * position and the number of calls that it stands for, and the client of the former place is told. When that client asks
+ * again, it learns that its call was superseded. A place that was granted the lock before is not taken over.
+ *
  * A place of a lock that several may hold notes the `permits` of its request. While there is room, such places are granted
  * permits one after the other, in their order.
  *

@@ -71,9 +71,25 @@ export interface AcquireRequest extends OwnerRef {
   readonly pastLine?: boolean;
   /** For the type `permits`, and only for it: the owner may hold the lock if fewer than this many owners do. */
   readonly permits?: number | undefined;
+  /** For a caller that takes the place of the one before it: see {@link LineBackend}. */
+  readonly newest?: NewestCall | undefined;
+}
+
+/**
+ * A call that takes the place of another one, and whose place may be taken: see `LockOptions.newest`.
+ *
+ * @publicApi
+ */
+export interface NewestCall {
+  /** How many calls it has superseded: in a request, those that the backend has not counted. */
+  readonly superseded: number;
+  /** Its order among all such calls of the lock, which the backend gives to its first request. */
+  readonly order: number | undefined;
 }
 
 interface Answered {
+  /** What the backend knows of a {@link NewestCall}. */
+  readonly newest?: NewestCall;
   /**
    * Set when the request was sent twice because a connection broke. Until this time on the backend's clock, the other
    * copy may still be executed: it may acquire the lock or register the waiter once more. Undefined: no other copy is
@@ -117,6 +133,8 @@ export interface Busy extends Answered {
    * distinguish them.)
    */
   readonly heldAs?: 'reentrant' | 'write';
+  /** Whether a later call has taken the place of this {@link NewestCall}. It has no place any more. */
+  readonly superseded?: boolean;
 }
 
 /** @publicApi */

@@ -28,6 +28,11 @@ export function clientOf(owner: string): string {
   return end < 0 ? owner : owner.slice(0, end);
 }
 
+/** The number of an owner among those of its client: it grows with each of them. */
+export function numberOf(owner: string): number {
+  return Number(owner.slice(owner.lastIndexOf(':') + 1));
+}
+
 /** Whether an owner belongs to this client. @publicApi */
 export function isOwnerOf(clientId: string, owner: string): boolean {
   return owner.startsWith(`${clientId}:`);

@@ -51,7 +51,7 @@ export class LockError extends Error {
  * @publicApi
  */
 export class LockBusyError extends LockError {
-  static override readonly brand = 'LockBusyError';
+  static override readonly brand: string = 'LockBusyError';
 
   /**
    * The holder's application, host, pid and method, if they could be determined while the caller waited. Meant for
@@ -76,6 +76,16 @@ export class LockBusyError extends LockError {
     super(message, lockName);
     Object.defineProperty(this, 'holderClient', { value: holderClient });
   }
+}
+
+/**
+ * A later call has taken the place of this one, which waited with `newest: true`. The lock is acquired for the later
+ * call, so nothing has to be done.
+ *
+ * @publicApi
+ */
+export class LockSupersededError extends LockBusyError {
+  static override readonly brand = 'LockSupersededError';
 }
 
 /**

@@ -22,7 +22,13 @@ import { findReentry, reenter } from './scope/reentry.js';
 import { type EngineSettings, Services } from './services.js';
 import { acquireSeveral, LocksOfOneService } from './several/locks-of-one-service.js';
 import { Shutdown } from './shutdown.js';
-import { assertDetachable, assertFlights, assertMayNotConfirm, assertSupported } from './terms/assert-supported.js';
+import {
+  assertDetachable,
+  assertFlights,
+  assertMayNotConfirm,
+  assertNewest,
+  assertSupported,
+} from './terms/assert-supported.js';
 import { type LockNames, quoted, toLockName, toLockNames, toWanted } from './terms/lock-name.js';
 import {
   type AcquisitionTerms,
@@ -309,6 +315,7 @@ export class LockEngine {
     const { backend } = this.services;
     const terms = toTerms(options, defaults, what);
     assertSupported(backend, terms.type, what);
+    if (terms.newest) assertNewest(backend, what);
     if (terms.release === 'background')
       assertMayNotConfirm(backend.confirmsReleases, options.onLost ?? this.settings.onLost, what);
     return terms;
@@ -327,6 +334,10 @@ export class LockEngine {
       throw new LockConfigurationError(
         `${what} of ${quoted(wanted)}: permits is for one name, not for several. Acquire them one by one, or leave out permits`,
       );
+    if (terms.newest)
+      throw new LockConfigurationError(
+        `${what} of ${quoted(wanted)}: newest is for one name, not for several. Acquire them one by one, or leave out newest`,
+      );
     return acquireSeveral(this.table, wanted, terms, what);
   }
 }
@@ -335,7 +346,8 @@ export class LockEngine {
 function acquireOne(table: LockTable, name: string, terms: AcquisitionTerms, what: string): Promise<LockLease> {
   const { services } = table;
   // The name of a queue was checked when the queue was created.
-  const key = table.find(terms.type, name)?.key ?? services.keyOf(toLockName(name, what), what);
+  const kind = terms.newest ? 'newest' : terms.type;
+  const key = table.find(kind, name)?.key ?? services.keyOf(toLockName(name, what), what);
   if (terms.signal?.aborted) throw abortedError({ what: `the lock '${name}'`, name }, terms.signal);
   const hasScope = lockScopes.getStore() !== undefined;
   if (hasScope) {
@@ -354,6 +366,6 @@ function acquireOne(table: LockTable, name: string, terms: AcquisitionTerms, wha
     const waiter = new Waiter<HeldLock>(name, services.newOwner, terms, services.runtime, granted, reject);
     waiter.scoped = scoped;
     // The queue is looked up again, because it has ended if the lock proved to be lost meanwhile.
-    if (mayWait(services, waiter, key)) beginWait(services, table.queueOf(terms.type, name, key), waiter, hasScope);
+    if (mayWait(services, waiter, key)) beginWait(services, table.queueOf(kind, name, key), waiter, hasScope);
   });
 }

@@ -1,10 +1,9 @@
-import type { HeldType } from '../backends/lock-backend.js';
 import { FlightQueue } from './flights/flight-queue.js';
 import type { HeldLock } from './hold/held-lock.js';
 import { LockLease } from './lease/lock-lease.js';
 import { FairQueue } from './queue/fair-queue.js';
 import { LockQueue } from './queue/lock-queue.js';
-import type { LocalQueue } from './queue/queue-table.js';
+import type { LocalQueue, QueueKind } from './queue/queue-table.js';
 import type { EnteredGate } from './scope/share-gate.js';
 import type { Services } from './services.js';
 import type { AcquisitionTerms } from './terms/lock-options.js';
@@ -20,13 +19,13 @@ export class LockTable {
   constructor(readonly services: Services) {}
 
   /** The queue of a lock that is not a single flight, if anybody holds the lock or waits for it here. */
-  find(type: HeldType, name: string): LockQueues | undefined {
-    return this.services.work.queues.get(type, name) as LockQueues | undefined; // newQueue() has created it
+  find(kind: QueueKind, name: string): LockQueues | undefined {
+    return this.services.work.queues.get(kind, name) as LockQueues | undefined; // newQueue() has created it
   }
 
   /** The queue of a lock, created if necessary. */
-  queueOf(type: HeldType, name: string, key: string): LockQueues {
-    return this.find(type, name) ?? this.newQueue(type, name, key);
+  queueOf(kind: QueueKind, name: string, key: string): LockQueues {
+    return this.find(kind, name) ?? this.newQueue(kind, name, key);
   }
 
   /** The queue of a single flight, created if necessary. */
@@ -51,12 +50,12 @@ export class LockTable {
     return lease;
   }
 
-  private newQueue(type: HeldType, name: string, key: string): LockQueues {
+  private newQueue(kind: QueueKind, name: string, key: string): LockQueues {
     const { services, queueEnded } = this;
     const queue =
-      type === 'fair'
+      kind === 'fair'
         ? new FairQueue(services, name, key, queueEnded)
-        : new LockQueue(services, name, key, type, queueEnded);
+        : new LockQueue(services, name, key, kind, queueEnded);
     services.work.queues.add(queue);
     return queue;
   }

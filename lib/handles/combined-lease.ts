@@ -46,6 +46,8 @@ export class CombinedLease implements Lease {
     return this.byName(({ owners }) => owners);
   }
 
+  readonly superseded = 0;
+
   get fencingToken(): number {
     const [token, ...others] = new Set(this.tokens.values());
     if (others.length === 0) return token;

@@ -11,6 +11,7 @@ import { describeFlights } from './clauses/flights.contract.js';
 import { describeForcedRelease, describeForcedReleaseOfReaders } from './clauses/forced-release.contract.js';
 import { describeInspection } from './clauses/inspect.contract.js';
 import { describeLine } from './clauses/line.contract.js';
+import { describeNewest } from './clauses/newest.contract.js';
 import { describeOwnership } from './clauses/ownership.contract.js';
 import { describePermits } from './clauses/permits.contract.js';
 import { describeReadWrite } from './clauses/read-write.contract.js';
@@ -46,6 +47,7 @@ export function describeLockBackend(
       if (capabilities.publishes !== false) describeWakeUps(world, type);
       if (type !== 'read') describeExclusion(world, type);
       if ((type === 'reentrant' || type === 'fenced') && capabilities.lines !== false) describeLine(world, type);
+      if (type === 'reentrant' && capabilities.lines !== false) describeNewest(world);
     });
     if (world.has('read', 'write')) {
       describeReadWrite(world);

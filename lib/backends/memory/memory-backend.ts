@@ -14,13 +14,14 @@ import {
   type HeldType,
   isReadWrite,
   type LockState,
+  type NewestCall,
   type OwnerRef,
   type ReleaseReply,
   type Removal,
   type RenewRequest,
   type TransferRequest,
 } from '../lock-requests.js';
-import { ticketOwner } from '../owner-ids.js';
+import { clientOf, numberOf, ticketOwner } from '../owner-ids.js';
 import { printsAs } from '../prints-as.js';
 import type { MemberReleaseRequest } from '../quorum/quorum-member.js';
 import type { Runtime } from '../runtime.js';
@@ -35,6 +36,9 @@ import { type MemoryStore, processStore } from './memory-store.js';
 import { MemorySynchronizers } from './memory-synchronizers.js';
 import { ReleaseMessages } from './release-messages.js';
 import { addWaiter, refreshWaiter, removeWaiter } from './waiting-owners.js';
+
+/** For how many times the waiterTimeout it is known which call of a line is the newest. */
+const NEWEST_KEPT = 10;
 
 /** @publicApi */
 export interface MemoryBackendOptions {
@@ -98,13 +102,48 @@ export class MemoryBackend implements LockBackend {
   async acquire(request: AcquireRequest): Promise<AcquireReply> {
     const now = this.now();
     this.refuseCounter(request.key);
+    const newest = this.enterAsNewest(request, now);
+    if (newest === 'superseded')
+      return { acquired: false, remaining: 0, holder: this.holders(request.key)[0], superseded: true };
     const busy = this.findBusy(request, now);
     if (busy !== undefined) {
       addWaiter(this.store, request, now);
-      return busy;
+      return newest === undefined ? busy : { ...busy, newest };
     }
     grant(this.store, request, request.leaseTime, now);
-    return this.token(request.key, request.type, request.reserve);
+    const acquired = this.token(request.key, request.type, request.reserve);
+    return newest === undefined ? acquired : { ...acquired, newest };
+  }
+
+  /**
+   * Takes the place of the newest call before this one: see enter-as-newest.lua.
+   *
+   * @returns undefined if no other call is superseded, or it was granted the lock before a later call came
+   */
+  private enterAsNewest(request: AcquireRequest, now: number): NewestCall | 'superseded' | undefined {
+    const { key, type, owner, waiterTimeout, newest: call } = request;
+    if (call === undefined || waiterTimeout === 0) return undefined;
+    const { newest, lines, locks } = this.store;
+    const until = now + waiterTimeout * NEWEST_KEPT;
+    const last = newest.get(key, now);
+    if (last?.owner === owner) {
+      newest.set(key, { ...last, until }, now);
+      return { superseded: last.superseded, order: last.order };
+    }
+    const { owner: lastOwner, order: lastOrder = 0, numbers = new Map<string, number>() } = last ?? {};
+    const client = clientOf(owner);
+    if (numberOf(owner) <= (numbers.get(client) ?? -1) || (call.order !== undefined && call.order < lastOrder))
+      return locks.get(key, now)?.isHeldBy(owner, type, now) ? undefined : 'superseded';
+    const isReplaced =
+      lastOwner !== undefined && lines.get(key, now)?.replace(lastOwner, owner, now + waiterTimeout, now);
+    if (isReplaced) this.messages.publish(lineChannel(key, clientOf(lastOwner)), { kind: 'message', owner: lastOwner });
+    let { superseded } = call;
+    if (last !== undefined && call.order === lastOrder) superseded = last.superseded;
+    else if (last !== undefined && isReplaced) superseded += last.superseded + 1;
+    const order = call.order ?? Math.max(now * 1_000, lastOrder + 1);
+    numbers.set(client, numberOf(owner));
+    newest.set(key, { owner, superseded, order, numbers, until }, now);
+    return { superseded, order };
   }
 
   /** An acquisition that enters the line first leaves a free lock to the place that is first, or to those outside it. */
@@ -211,6 +250,11 @@ export class MemoryBackend implements LockBackend {
   async refreshWaiters(waiters: readonly OwnerRef[], waiterTimeout: number): Promise<readonly boolean[]> {
     const now = this.now();
     const refreshed = waiters.map((waiter) => refreshWaiter(this.store, waiter, now + waiterTimeout, now));
+    for (const { key } of waiters) {
+      const newest = this.store.newest.get(key, now);
+      if (newest !== undefined)
+        this.store.newest.set(key, { ...newest, until: now + waiterTimeout * NEWEST_KEPT }, now);
+    }
     // The waiter that had been woken may have died. Then the next one has to be woken, or waiters of other types.
     const fairKeys = new Set(waiters.filter(({ type }) => type === 'fair').map(({ key }) => key));
     for (const key of fairKeys) this.messages.wakeIfFree(key, 'fair', now);

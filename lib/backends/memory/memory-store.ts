@@ -14,6 +14,16 @@ import type { WaitingOwners } from './waiting-owners.js';
 /** The clock of a store, as `TIME` is the clock of a Redis server. */
 export type StoreClock = Pick<Runtime, 'monotonic' | 'wall'>;
 
+/** The newest call of a line. */
+interface NewestPlace {
+  readonly owner: string;
+  readonly superseded: number;
+  readonly order: number;
+  /** The highest owner number of each client. */
+  readonly numbers: Map<string, number>;
+  readonly until: number;
+}
+
 /** A client's record, and when it was written. */
 interface WrittenRecord {
   readonly record: ClientRecord;
@@ -40,6 +50,8 @@ export class MemoryStore {
   readonly fairWaiters = new ExpiringMap<WaitingOwners>((waiters, now) => waiters.isEmpty(now));
   /** @internal The lines of locks. */
   readonly lines = new ExpiringMap<WaitingOwners>((waiters, now) => waiters.isEmpty(now));
+  /** @internal The newest place of each line whose callers supersede each other. */
+  readonly newest = new ExpiringMap<NewestPlace>(({ until }, now) => until <= now);
   /** @internal */
   readonly clients = new ExpiringMap<WrittenRecord>(({ until }, now) => until <= now);
   /** @internal */

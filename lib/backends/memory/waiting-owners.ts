@@ -70,6 +70,17 @@ export class WaitingOwners {
     return true;
   }
 
+  /** Puts another owner into the position of this one. Returns false if this one did not wait. */
+  replace(former: string, owner: string, deadline: number, now: number): boolean {
+    if (this.deadlines.get(former, now) === undefined) return false;
+    for (const [other, end] of this.deadlines.alive(now)) {
+      this.deadlines.delete(other);
+      if (other === former) this.deadlines.set(owner, deadline, now);
+      else if (other !== owner) this.deadlines.set(other, end, now);
+    }
+    return true;
+  }
+
   /** Returns false if this owner did not wait. */
   remove(owner: string): boolean {
     this.permits.delete(owner);

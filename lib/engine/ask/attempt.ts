@@ -5,6 +5,7 @@ import {
   BackendError,
   type Busy,
   type HeldType,
+  type NewestCall,
   type Removal,
 } from '../../backends/lock-backend.js';
 import { type Linked, LinkedQueue } from '../collections/linked-queue.js';
@@ -111,6 +112,7 @@ export class Attempt implements AcquireRequest, Linked<Attempt> {
   readonly type: HeldType;
   readonly leaseTime: number;
   readonly permits: number | undefined;
+  newest: NewestCall | undefined = undefined;
   /** Forced releases of the owner while the request was pending. */
   private interference: Interference | undefined = undefined;
 

@@ -76,6 +76,8 @@ export interface LockEvents {
     readonly remainingTime: number;
     readonly holder: string | undefined;
     readonly holderClient: HolderClient | undefined;
+    /** Whether a later call has taken the place of this one: see `LockOptions.newest`. */
+    readonly superseded: boolean;
   };
   /** An acquisition of one or several locks failed, for any reason. `name` contains all names, joined by `, `. */
   failed: LockEvent & {

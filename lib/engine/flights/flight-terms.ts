@@ -9,7 +9,7 @@ const DEFAULT_MAX_SIZE = 1024 * 1024;
 const LARGEST_MAX_SIZE = 512 * 1024 * 1024;
 
 /** Options of a single flight. @publicApi */
-export interface FlightOptions extends Omit<LockOptions, 'type' | 'permits' | 'release' | 'holdAtMost'> {
+export interface FlightOptions extends Omit<LockOptions, 'type' | 'permits' | 'newest' | 'release' | 'holdAtMost'> {
   /**
    * How long a finished result is given to later callers, up to 10 years. A caller gets a result whose run ended at
    * most this long ago, and no longer ago than the `keepFor` of that run. Default 0: only callers that asked while the
@@ -52,6 +52,7 @@ export function toFlightTerms(
     options = {};
   }
   if ('type' in options) refuse(what, "there is no option 'type': a single flight has no lock types");
+  if ('newest' in options) refuse(what, "there is no option 'newest', because all callers get the result");
   if ('permits' in options) refuse(what, "there is no option 'permits', because one call computes the result");
   if ('release' in options)
     refuse(what, "there is no option 'release', because other callers get the result only with the release");

@@ -89,7 +89,9 @@ export class HandOff {
     // yet.
     if (held.downgrade !== undefined) return 'release';
     if (this.budget.isSpent(held, this.queue.waiting.length, now)) return 'release';
-    if (next.triesOnce || !isTransferable(held.type) || next.terms.type !== held.type) return 'release';
+    // Only the backend knows whether the caller is still the newest.
+    if (next.triesOnce || next.terms.newest || !isTransferable(held.type) || next.terms.type !== held.type)
+      return 'release';
     if (held.permits !== undefined && !this.leavesRoom(held, held.permits, next)) return 'release';
     if (mayInherit(held, next, clock, now)) return 'local';
     // Locks that a blocking backend acquired together cannot be passed on one by one.

@@ -94,6 +94,8 @@ export class HeldLock implements Renewable<HeldLock> {
    * in this process when its last share is given back.
    */
   abandoned: Error | undefined = undefined;
+  /** How many calls the holder has superseded: see `LockOptions.newest`. */
+  superseded = 0;
   /** Set for a write lock whose owner has taken the read lock as well. The read lock may outlive the write lock. */
   downgrade: ReadDowngrade | undefined;
   /** Copies of its acquisition may be under way. The backend may execute them until its clock shows this time. */

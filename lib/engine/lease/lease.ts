@@ -113,6 +113,9 @@ export interface Lease extends MultiLease {
    */
   readonly fencingToken: number;
 
+  /** How many calls this one has superseded, so that it stands for them as well: see `LockOptions.newest`. */
+  readonly superseded: number;
+
   /** See {@link MultiLease.run}. */
   run<T>(body: (lease: Lease) => T | Promise<T>): Promise<T>;
 

@@ -87,6 +87,10 @@ export class LockLease implements ScopedLease, LockShare, ReleaseListener {
     return this.locks.map((lock) => lock.name);
   }
 
+  get superseded(): number {
+    return this.locks[0].superseded;
+  }
+
   get fencingToken(): number {
     return this.severalTokens?.common ?? this.token;
   }

@@ -4,6 +4,7 @@ import {
   BackendError,
   type Busy,
   type HeldType,
+  type NewestCall,
   type OwnerRef,
   type ReleaseReply,
 } from '../../backends/lock-backend.js';
@@ -19,12 +20,15 @@ import type { Services } from '../services.js';
 import { type AcquisitionTerms, MOST_PERMITS } from '../terms/lock-options.js';
 import { WaitingLine } from '../wait/waiting-line.js';
 import { WhenToAsk } from '../wait/when-to-ask.js';
+import type { QueueKind } from './queue-table.js';
 import { type RegisteredWaiter, unregister, WaiterHeartbeat } from './waiter-registration.js';
 
 const NONE: readonly never[] = [];
 
 /** Within how many milliseconds of a release those ask who wait for a lock without a line. */
 const SPREAD = 10;
+
+const FIRST_CALL: NewestCall = { superseded: 0, order: undefined };
 
 type State = 'claimed' | 'departing' | 'resting' | 'held' | 'asking' | 'idle';
 
@@ -49,6 +53,7 @@ type State = 'claimed' | 'departing' | 'resting' | 'held' | 'asking' | 'idle';
  * 6. `idle`: the first waiter asks. If nobody waits, the queue ends.
  */
 export class LockQueue implements LockKeeper, Asker<LockWaiter, AcquireReply> {
+  readonly type: HeldType;
   readonly line: WaitingLine;
   private readonly tenure: Tenure;
 
@@ -102,9 +107,10 @@ export class LockQueue implements LockKeeper, Asker<LockWaiter, AcquireReply> {
     private readonly services: Services,
     readonly name: string,
     readonly key: string,
-    readonly type: HeldType,
+    readonly kind: QueueKind,
     private readonly onIdle: (queue: LockQueue) => void,
   ) {
+    this.type = kind === 'newest' ? 'reentrant' : kind;
     this.line = new WaitingLine(services, this);
     this.tenure = new Tenure(services, this);
   }
@@ -208,12 +214,14 @@ export class LockQueue implements LockKeeper, Asker<LockWaiter, AcquireReply> {
 
   private serveNext(): void {
     if (CHECKED) this.check();
+    if (this.kind === 'newest') this.supersede();
     if (this.place !== undefined) this.leaveEmptyLine();
     const { state } = this;
     if (state === 'claimed') return this.admitClaimants();
     if (state === 'departing' || state === 'resting') return;
     const head = this.waiting.first;
     if (head === undefined) return;
+    if (this.kind === 'newest') return this.askAsNewest(head);
     if (!this.tenure.admits(head.terms)) {
       if (this.hasTriers) this.refuseTriers((trier) => this.line.busy(trier));
       return;
@@ -239,6 +247,32 @@ export class LockQueue implements LockKeeper, Asker<LockWaiter, AcquireReply> {
       const attempt = this.ask(waiter);
       this.asking ??= attempt;
     }
+  }
+
+  /**
+   * Asks also while this process holds the lock, so that callers of other processes supersede this one. Until the request
+   * under way is answered, nobody knows whether its caller has the lock.
+   */
+  private askAsNewest(newest: LockWaiter): void {
+    if (this.attempts === 0) this.asking = this.ask(newest);
+  }
+
+  /** Lets the newest caller take the place of those that wait before it, unless their request is under way. */
+  private supersede(): void {
+    const { waiting } = this;
+    const newest = waiting.last;
+    if (newest === undefined || waiting.first === newest) return;
+    for (const waiter of waiting) {
+      if (waiter === newest || waiter.attempt !== undefined) continue;
+      // What has a place is counted by the backend when the place is taken over.
+      const { superseded, order } = newestCall(waiter);
+      const others = order === undefined ? superseded + 1 : 0;
+      newest.newest = { superseded: newestCall(newest).superseded + others, order: undefined };
+      waiting.remove(waiter);
+      waiter.refuse(this.line.superseded(waiter));
+    }
+    // During an outage, it waits for the next try of the one before.
+    if (this.attempts === 0 && this.line.failure === undefined) this.again?.onEmpty();
   }
 
   /** How many more owners of this process may hold the lock, according to this waiter. */
@@ -276,6 +310,7 @@ export class LockQueue implements LockKeeper, Asker<LockWaiter, AcquireReply> {
     const { services, key } = this;
     const changesBefore = this.again?.begin() ?? 0;
     this.renewSpentOwner(waiter);
+    const formerPlace = this.place;
     this.enterLine(waiter);
     const { terms, owner } = waiter;
     const reserve = terms.type === 'read' ? 0 : this.reserve;
@@ -283,8 +318,11 @@ export class LockQueue implements LockKeeper, Asker<LockWaiter, AcquireReply> {
     const attempt = new Attempt(services, key, owner, terms, reserve, waiterTimeout, waiter.follows);
     attempt.changesBefore = changesBefore;
     waiter.attempt = attempt;
+    if (terms.newest) attempt.newest = newestCall(waiter);
     this.attempts++;
     attempt.send(this.request(attempt, waiter), this, waiter);
+    if (this.kind === 'newest' && formerPlace !== undefined && formerPlace.owner !== this.place?.owner)
+      unregister(services, formerPlace);
     return attempt;
   }
 
@@ -320,6 +358,7 @@ export class LockQueue implements LockKeeper, Asker<LockWaiter, AcquireReply> {
     if (this.place?.owner === outcome.owner && outcome.type === 'read') this.letFollow();
     const held = new HeldLock(this, outcome, waiter.terms.fixed, reply, Math.floor(answeredAt.monotonic));
     this.hold(held, answeredAt);
+    if (waiter.terms.newest) held.superseded = (reply.newest ?? newestCall(waiter)).superseded;
     if (this.waiting.remove(waiter)) waiter.grant(held);
     else this.services.events.unawaited(this.giveBack(held));
     this.serveNext();
@@ -337,11 +376,15 @@ export class LockQueue implements LockKeeper, Asker<LockWaiter, AcquireReply> {
     const { reply, answeredAt } = outcome;
     waiter.follows = false;
     this.line.foundBusy(reply, answeredAt, waiter.mayLeave);
+    if (reply.newest !== undefined) waiter.newest = reply.newest;
     this.sideBySide = 0; // it is one again after the next grant
     if (outcome.inDoubt) this.abandonOwner(waiter, outcome);
     else if (outcome.ownerSpent) waiter.ownerSpent = true;
     if (waiter.settled) this.checkPlace();
-    else if (this.tenure.asksBehindRelease(waiter, reply, () => this.resume())) return;
+    else if (reply.superseded) {
+      if (this.place?.owner === outcome.owner) this.place = undefined;
+      return this.line.dismiss(waiter, this.line.superseded(waiter));
+    } else if (this.tenure.asksBehindRelease(waiter, reply, () => this.resume())) return;
     this.refuseTriers((trier) => this.line.busy(trier));
     if (this.waiting.length > 0 && this.services.backend.blocking === undefined) {
       this.whenToAsk.busy(reply.remaining, reply.heldAs, outcome.changesBefore);
@@ -393,8 +436,10 @@ export class LockQueue implements LockKeeper, Asker<LockWaiter, AcquireReply> {
     const line = hasLine(type) ? backend.line : undefined;
     const retry = () => this.resume();
     if (this.again !== undefined && this.listensInLine === (line !== undefined)) return this.again;
-    this.again?.close();
-    this.leaveLine();
+    if (this.again !== undefined) {
+      this.again.close();
+      this.leaveLine();
+    }
     this.listensInLine = line !== undefined;
     this.again = new WhenToAsk(
       (listener, heldAs) =>
@@ -444,6 +489,12 @@ export class LockQueue implements LockKeeper, Asker<LockWaiter, AcquireReply> {
   private enterLine(waiter: LockWaiter): void {
     const { terms, triesOnce, follows } = waiter;
     if (triesOnce || follows) return;
+    // The order of newest callers is that in which they first ask. Who is granted the lock before it listens learns that
+    // when it listens, because it then asks again.
+    if (this.kind === 'newest' && this.hasLine && (this.again === undefined || this.listensInLine)) {
+      this.place = { key: this.key, type: terms.type, owner: waiter.owner };
+      return;
+    }
     if (this.hasLine ? !(this.listensInLine && this.again?.listens) : terms.type !== 'write') {
       if (!this.hasLine) this.leaveLine();
       return;
@@ -637,4 +688,8 @@ export class LockQueue implements LockKeeper, Asker<LockWaiter, AcquireReply> {
     this.handOffs ??= new HandOff(this.services, this, this.tenure);
     return this.handOffs;
   }
+}
+
+function newestCall({ newest }: LockWaiter): NewestCall {
+  return newest ?? FIRST_CALL;
 }

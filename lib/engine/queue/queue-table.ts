@@ -3,8 +3,13 @@ import type { LinkedQueue } from '../collections/linked-queue.js';
 import type { HeldLock, LockWaiter } from '../hold/held-lock.js';
 import type { WaitingQueue } from '../wait/outage-limit.js';
 
+/** The callers of a re-entrant lock of whom only the newest waits have a queue of their own. */
+export type QueueKind = HeldType | 'newest';
+
 /** One lock, or single flight, in one process. */
 export interface LocalQueue {
+  /** Its type, if it is left out. */
+  readonly kind?: QueueKind;
   readonly type: HeldType;
   readonly name: string;
   readonly key: string;
@@ -18,7 +23,7 @@ export interface LocalQueue {
 /** How many removals it takes until a map is replaced by a copy. */
 const REMOVALS = 1_024;
 
-/** The queues of one engine, by the types and names of their locks. Readers and writers share a queue. */
+/** The queues of one engine, by the kinds and names of their locks. Readers and writers share a queue. */
 export class QueueTable {
   private readonly reentrant = new QueueMap();
   private readonly readWrite = new QueueMap();
@@ -26,22 +31,31 @@ export class QueueTable {
   private readonly fenced = new QueueMap();
   private readonly flights = new QueueMap();
   private readonly permits = new QueueMap();
-  private readonly maps = [this.reentrant, this.readWrite, this.fair, this.fenced, this.flights, this.permits];
+  private readonly newest = new QueueMap();
+  private readonly maps = [
+    this.reentrant,
+    this.readWrite,
+    this.fair,
+    this.fenced,
+    this.flights,
+    this.permits,
+    this.newest,
+  ];
 
   get size(): number {
     return this.maps.reduce((sum, { queues }) => sum + queues.size, 0);
   }
 
-  get(type: HeldType, name: string): LocalQueue | undefined {
-    return this.mapOf(type).queues.get(name);
+  get(kind: QueueKind, name: string): LocalQueue | undefined {
+    return this.mapOf(kind).queues.get(name);
   }
 
   add(queue: LocalQueue): void {
-    this.mapOf(queue.type).queues.set(queue.name, queue);
+    this.mapOf(queue.kind ?? queue.type).queues.set(queue.name, queue);
   }
 
   remove(queue: LocalQueue): void {
-    this.mapOf(queue.type).remove(queue);
+    this.mapOf(queue.kind ?? queue.type).remove(queue);
   }
 
   /** The queues of all types under this name. */
@@ -62,12 +76,13 @@ export class QueueTable {
     for (const { queues } of this.maps) for (const queue of queues.values()) visit(queue);
   }
 
-  private mapOf(type: HeldType): QueueMap {
-    if (type === 'reentrant') return this.reentrant;
-    if (type === 'fair') return this.fair;
-    if (type === 'fenced') return this.fenced;
-    if (type === 'permits') return this.permits;
-    return type === 'flight' ? this.flights : this.readWrite;
+  private mapOf(kind: QueueKind): QueueMap {
+    if (kind === 'reentrant') return this.reentrant;
+    if (kind === 'fair') return this.fair;
+    if (kind === 'fenced') return this.fenced;
+    if (kind === 'permits') return this.permits;
+    if (kind === 'newest') return this.newest;
+    return kind === 'flight' ? this.flights : this.readWrite;
   }
 }
 

@@ -15,6 +15,17 @@ export function assertSupported(backend: LockBackend, type: HeldType, what: stri
 }
 
 /**
+ * @param option how the caller has written it: `newest`
+ * @throws LockConfigurationError when the backend has no one place that decides which caller is the newest
+ */
+export function assertNewest({ description, permitsRefusal }: LockBackend, what: string, option = 'newest'): void {
+  if (permitsRefusal === undefined) return;
+  throw new LockConfigurationError(
+    `${what}: ${option} is not possible (${description}), because one Redis has to decide which call is the newest. Use a single Redis, Sentinel or a cluster without minReplicas, or leave out ${option}`,
+  );
+}
+
+/**
  * Refuses `release: 'background'` if a caller relies on the answer to the release.
  *
  * @param onLost the option as it was given; undefined if it was not

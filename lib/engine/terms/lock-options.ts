@@ -55,6 +55,21 @@ export interface LockOptions {
    * ```
    */
   readonly permits?: number;
+  /**
+   * Whether only the newest caller waits for the lock, in all processes. Who comes later takes the place of the one that
+   * waits, whose call fails with LockSupersededError at once. So at most one call holds the lock and one waits, and the
+   * last call always runs, after all others were made. `lease.superseded` is how many calls it stands for.
+   *
+   * Nothing is stored: if the process of the last caller dies, nobody runs in its place. Nor does anybody if its
+   * `waitTime` ends (LockBusyError) or its `signal` aborts. All users of the name should set it. A re-entry does not wait,
+   * so it supersedes nobody. It cannot be combined with `type`, `permits`, `waitTime: 0`, several names, `minReplicas`,
+   * `quorum` or locks in SQL. Default: false.
+   *
+   * ```ts
+   * await locks.withLock('index', { newest: true }, () => rebuild());
+   * ```
+   */
+  readonly newest?: boolean;
   /** Ends the wait with LockAbortedError. It does not affect a lease that was granted. */
   readonly signal?: AbortSignal;
   /**
@@ -112,6 +127,8 @@ export interface AcquisitionTerms extends Purpose, WaitTerms {
   readonly type: HeldType;
   /** How many may hold the lock; undefined for all types but `permits`. */
   readonly permits: number | undefined;
+  /** Whether only the newest caller waits. */
+  readonly newest: boolean;
   readonly leaseTime: Milliseconds;
   /** Whether the user set the leaseTime, so that the watchdog does not renew the lease. */
   readonly fixed: boolean;
@@ -129,6 +146,7 @@ export interface AcquisitionTerms extends Purpose, WaitTerms {
 export const DEFAULT_TERMS = {
   type: 'reentrant',
   permits: undefined,
+  newest: false,
   holdAtMost: FOREVER,
   fixed: false,
   signal: undefined,
@@ -146,6 +164,7 @@ const OPTION_NAMES = [
   'leaseTime',
   'type',
   'permits',
+  'newest',
   'signal',
   'onLost',
   'release',
@@ -200,8 +219,11 @@ export function toTerms(options: LockOptions, defaults: AcquisitionTerms, what: 
   if (typeof group !== 'string' || group.length > LONGEST_GROUP) {
     throw new LockConfigurationError(`${what}: group must be a string of at most ${LONGEST_GROUP} characters`);
   }
-  const { permits } = options;
+  const { permits, newest = defaults.newest } = options;
+  const wait = waitTime === undefined ? defaults.waitTime : toWaitTime(waitTime, `${what}: waitTime`);
+  if (newest !== false) checkNewest({ ...options, waitTime: wait }, what);
   return {
+    newest,
     type: permits === undefined ? type : 'permits',
     permits: permits === undefined ? defaults.permits : toPermits(permits, options.type, what),
     group,
@@ -217,7 +239,7 @@ export function toTerms(options: LockOptions, defaults: AcquisitionTerms, what: 
     release,
     signal,
     fixed: leaseTime !== undefined,
-    waitTime: waitTime === undefined ? defaults.waitTime : toWaitTime(waitTime, `${what}: waitTime`),
+    waitTime: wait,
     choseWaitTime: waitTime !== undefined,
     outageTimeout:
       outageTimeout === undefined ? defaults.outageTimeout : toWaitTime(outageTimeout, `${what}: outageTimeout`),
@@ -240,6 +262,29 @@ export function toPermits(permits: unknown, type: LockType | undefined, what: st
   if (isCount) return permits as number;
   const shown = typeof permits === 'string' ? `'${permits.slice(0, 40)}'` : String(permits);
   throw new LockConfigurationError(`${what}: permits is ${shown}; it must be a whole number from 1 to ${MOST_PERMITS}`);
+}
+
+/**
+ * Checks what is combined with the option `newest`.
+ *
+ * @param option how the caller has written it
+ * @throws LockConfigurationError, with a message that begins with `what`
+ */
+export function checkNewest(
+  { newest, type, permits, waitTime }: Pick<LockOptions, 'newest' | 'type' | 'permits' | 'waitTime'>,
+  what: string,
+  option = 'newest',
+): void {
+  if (newest !== true)
+    throw new LockConfigurationError(`${what}: newest is ${String(newest)}; it must be true or false`);
+  const refuse = (other: string, why: string) =>
+    new LockConfigurationError(
+      `${what}: ${option} and ${other} exclude each other, because ${why}. Leave out one of them`,
+    );
+  if (type !== undefined && type !== 'reentrant')
+    throw refuse(`type: '${type}'`, 'only one caller waits, for the lock alone');
+  if (permits !== undefined) throw refuse('permits', 'the newest caller waits for the only holder');
+  if (waitTime === 0) throw refuse('waitTime: 0', 'a caller that does not wait cannot be superseded');
 }
 
 /** Like {@link toTerms}, for an adoption. */

@@ -79,6 +79,7 @@ export function traceAcquisition<T extends LockLease | Shared>(
 
 const OUTCOMES: Readonly<Record<string, Exclude<AcquireOutcome, 'acquired' | 'shared'>>> = {
   LockBusyError: 'busy',
+  LockSupersededError: 'busy',
   LockAbortedError: 'aborted',
   LockUnavailableError: 'unavailable',
   LockDeadlockError: 'deadlock',

@@ -1,7 +1,7 @@
 import { type BackendError, type LockBackend, noAnswer, withReason } from '../../backends/lock-backend.js';
 import { isTicketOwner } from '../../backends/owner-ids.js';
 import type { HolderClient } from '../clients/describe-holder.js';
-import { LockAbortedError, LockBusyError, LockKeyError, LockUnavailableError } from '../errors.js';
+import { LockAbortedError, LockBusyError, LockKeyError, LockSupersededError, LockUnavailableError } from '../errors.js';
 import type { EventHub } from '../events/event-hub.js';
 import type { WaitTerms } from './caller.js';
 
@@ -56,6 +56,23 @@ export function lockBusyError(
     remaining,
     holder,
     fixed,
+    client,
+  );
+}
+
+/** The error for a caller with `newest` whose place was taken by a later one. */
+export function supersededError(
+  name: string,
+  remaining: number,
+  holder: string | undefined,
+  client: HolderClient | undefined,
+): LockSupersededError {
+  return new LockSupersededError(
+    `The call was superseded: a later call waits for the lock '${name}' in its place (newest), and will run for it`,
+    name,
+    remaining,
+    holder,
+    false,
     client,
   );
 }

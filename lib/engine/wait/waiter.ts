@@ -1,7 +1,8 @@
+import type { NewestCall } from '../../backends/lock-backend.js';
 import type { Runtime } from '../../backends/runtime.js';
 import type { Attempt } from '../ask/attempt.js';
 import { Doubt } from '../ask/doubt.js';
-import type { LockBusyError } from '../errors.js';
+import { type LockBusyError, LockSupersededError } from '../errors.js';
 import type { EventHub } from '../events/event-hub.js';
 import type { AcquisitionTerms } from '../terms/lock-options.js';
 import { Caller } from './caller.js';
@@ -27,6 +28,8 @@ export class Waiter<Granted> extends Caller<Granted> implements InLine {
   askedAgain = false;
   /** A reader that goes past those in line, because it waited right behind a reader whose turn has come. */
   follows = false;
+  /** For a caller of whom only the newest waits: what the backend has to know of it. */
+  newest: NewestCall | undefined = undefined;
   /** A message for the waiter arrived while its request was pending. */
   woken = false;
   private ownerId: string | undefined;
@@ -84,9 +87,11 @@ export class Waiter<Granted> extends Caller<Granted> implements InLine {
     return lockBusyError(this, holder);
   }
 
-  announceBusy({ remainingTime, holder, holderClient }: LockBusyError, events: EventHub): void {
+  announceBusy(error: LockBusyError, events: EventHub): void {
     if (!events.hasListener('busy')) return;
+    const { remainingTime, holder, holderClient } = error;
+    const superseded = error instanceof LockSupersededError;
     const { type, group, method } = this.terms;
-    events.emit('busy', { name: this.name, type, group, method, remainingTime, holder, holderClient });
+    events.emit('busy', { name: this.name, type, group, method, remainingTime, holder, holderClient, superseded });
   }
 }

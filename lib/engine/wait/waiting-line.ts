@@ -1,6 +1,6 @@
 import type { BackendError, Busy } from '../../backends/lock-backend.js';
 import { type Linked, LinkedQueue } from '../collections/linked-queue.js';
-import type { LockBusyError, LockUnavailableError } from '../errors.js';
+import type { LockBusyError, LockSupersededError, LockUnavailableError } from '../errors.js';
 import type { HeldLock, LockWaiter } from '../hold/held-lock.js';
 import type { Moment } from '../hold/lease-clock.js';
 import type { Services } from '../services.js';
@@ -8,7 +8,7 @@ import type { Caller } from './caller.js';
 import { LongWaitWarning } from './long-wait-warning.js';
 import { SILENCE, type WaitingQueue } from './outage-limit.js';
 import type { RestingCallers } from './ping-while-waiting.js';
-import { type InLine, type KnownHolder, permanentError, unavailableError } from './wait-errors.js';
+import { type InLine, type KnownHolder, permanentError, supersededError, unavailableError } from './wait-errors.js';
 
 /** The parts of a queue that its line needs. */
 interface QueueOfLine<Queued> {
@@ -182,6 +182,14 @@ export class WaitingLine<Queued extends Caller<never> & InLine & Linked<Queued> 
 
   busy(waiter: Queued): LockBusyError {
     const error = waiter.busyError(this.knownHolder);
+    waiter.announceBusy?.(error, this.services.events);
+    return error;
+  }
+
+  /** The error for a waiter whose place was taken by a later caller. */
+  superseded(waiter: Queued): LockSupersededError {
+    const { holder, remaining, client } = this.knownHolder;
+    const error = supersededError(waiter.name, remaining, holder, client);
     waiter.announceBusy?.(error, this.services.events);
     return error;
   }

@@ -9,6 +9,7 @@ import {
 } from '../../engine/terms/duration.js';
 import {
   type AcquisitionTerms,
+  checkNewest,
   LONGEST_GROUP,
   type LockOptions,
   type Purpose,
@@ -120,7 +121,9 @@ function toNamesOf(key: LockKey, where: string, method: string): NamesOf {
 /** @returns `undefined` if the service's defaults apply */
 function toLockOptions(options: DistributedLockOptions, where: string): LockOptions | undefined {
   const { waitTime, outageTimeout, leaseTime, holdAtMost, type, onLost, release, reentry, onBusy } = options;
-  const isAnswered = onBusy !== undefined && onBusy !== 'throw';
+  const newest = onBusy === 'newest';
+  const isAnswered = onBusy !== undefined && onBusy !== 'throw' && !newest;
+  if (newest) checkNewestMethod(options, where);
   const permits = permitsAtFirst(options, where);
   const lockOptions = {
     ...(isAnswered && { waitTime: 0 }),
@@ -130,11 +133,22 @@ function toLockOptions(options: DistributedLockOptions, where: string): LockOpti
     ...(holdAtMost !== undefined && { holdAtMost: toMilliseconds(holdAtMost, `${where}: holdAtMost`, 1, MAX_TIMEOUT) }),
     ...(type !== undefined && { type }),
     ...(permits !== undefined && { permits }),
+    ...(newest && { newest }),
     ...(onLost !== undefined && { onLost }),
     ...(release !== undefined && { release }),
     ...(reentry !== undefined && { reentry }),
   };
   return Object.keys(lockOptions).length > 0 ? lockOptions : undefined;
+}
+
+/** @throws LockConfigurationError when another option cannot be combined with `onBusy: 'newest'` */
+function checkNewestMethod({ key, type, permits, waitTime }: DistributedLockOptions, where: string): void {
+  const option = "onBusy: 'newest'";
+  if (Array.isArray(key) && key.length > 1)
+    throw new LockConfigurationError(
+      `${where}: ${option} is for one name, and key is a list. Use one key, or another onBusy`,
+    );
+  checkNewest({ newest: true, type, permits: permits as number | undefined, waitTime }, where, option);
 }
 
 /** The option `permits`, or 1 as long as it depends on the arguments. */

@@ -41,9 +41,9 @@ import { lockedObservable } from './locked-observable.js';
 // The compiler's first error about a mistyped option is about the first signature, and its return type is used then.
 export function DistributedLock<Args extends readonly unknown[] = Anything[], OnBusy extends string = never>(
   keyOrOptions: LockKey<Args> | (DistributedLockOptions<Args> & { readonly onBusy?: OnBusy | BusyAnswer<Args> }),
-): LockDecorator<Args, OnBusy extends 'skip' ? undefined : never>;
+): LockDecorator<Args, OnBusy extends 'skip' | 'newest' ? undefined : never>;
 export function DistributedLock<Args extends readonly unknown[]>(
-  options: DistributedLockOptions<Args> & { readonly onBusy: 'skip' },
+  options: DistributedLockOptions<Args> & { readonly onBusy: 'skip' | 'newest' },
 ): LockDecorator<Args, undefined>;
 export function DistributedLock<Args extends readonly unknown[]>(
   keyOrOptions: LockKey<Args> | DistributedLockOptions<Args>,
@@ -79,7 +79,7 @@ export interface LockDecorator<Args extends readonly unknown[], Answer = never> 
 
 /**
  * A locked call has to wait, so the method must return something asynchronous; a key function must take the method's
- * arguments; and with `onBusy: 'skip'` the return type must include `undefined`.
+ * arguments; and with `onBusy: 'skip'` or `'newest'` the return type must include `undefined`.
  */
 type CanBeLocked<M extends Method, Args extends readonly unknown[], Answer> =
   IsAny<M> extends true

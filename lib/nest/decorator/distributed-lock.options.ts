@@ -56,7 +56,7 @@ export interface DistributedLockOptions<Args extends readonly unknown[] = Anythi
   readonly key: LockKey<Args>;
   /**
    * How long to wait while somebody else holds the lock, at most 2³¹ − 1 ms (24 days), or `Infinity` to wait forever.
-   * Default: the module's `waitTime`, or 0 if `onBusy` is not `'throw'`.
+   * Default: the module's `waitTime`, or 0 if `onBusy` is neither `'throw'` nor `'newest'`.
    */
   readonly waitTime?: Duration;
   /**
@@ -94,8 +94,13 @@ export interface DistributedLockOptions<Args extends readonly unknown[] = Anythi
    * not run, and the call returns `undefined` (an Observable emits it, an iteration is empty). A function, or the name
    * of another method of the class: it provides the result instead. It does not apply to a LockBusyError that the
    * method itself throws.
+   *
+   * `'newest'`: the call waits, but only until a later call comes, from any process. That one takes its place, and this
+   * call returns `undefined`, as with `'skip'`. So one call runs, one waits, and the last one always runs, unless its
+   * process dies. `currentLease().superseded` is how many calls it stands for. If `waitTime` ends first, the call fails
+   * with LockBusyError. See `LockOptions.newest`.
    */
-  readonly onBusy?: 'throw' | 'skip' | (string & {}) | BusyAnswer<Args>;
+  readonly onBusy?: 'throw' | 'skip' | 'newest' | (string & {}) | BusyAnswer<Args>;
   /**
    * Keeps the lock for at least this long, even if the method ends earlier. Use it for cron jobs, because hosts whose
    * clocks differ do not start the same job at the same moment. With re-entry, the outer lease keeps the lock for at

@@ -1,4 +1,4 @@
-import { LockConfigurationError } from '../../engine/errors.js';
+import { type LockBusyError, LockConfigurationError, LockSupersededError } from '../../engine/errors.js';
 import { describeValue } from './check-decorator-options.js';
 import type { BusyAnswer, DistributedLockOptions } from './distributed-lock.options.js';
 
@@ -6,7 +6,7 @@ import type { BusyAnswer, DistributedLockOptions } from './distributed-lock.opti
  * The option `onBusy` as a function; `undefined`: the call fails with LockBusyError.
  *
  * @param where how errors name the method: `OrdersService.ship`
- * @throws LockConfigurationError when it is neither 'throw', 'skip', a function nor the name of a method
+ * @throws LockConfigurationError when it is neither 'throw', 'skip', 'newest', a function nor the name of a method
  */
 export function toBusyAnswer(
   onBusy: DistributedLockOptions['onBusy'],
@@ -15,6 +15,7 @@ export function toBusyAnswer(
 ): BusyAnswer | undefined {
   if (onBusy === undefined || onBusy === 'throw') return undefined;
   if (onBusy === 'skip') return () => undefined;
+  if (onBusy === 'newest') return unlessSuperseded;
   if (typeof onBusy === 'function') return onBusy;
   if (typeof onBusy === 'string' && hasMethod(prototype, onBusy)) {
     return function (this: Record<string, BusyAnswer>, busy, ...args) {
@@ -22,8 +23,13 @@ export function toBusyAnswer(
     };
   }
   throw new LockConfigurationError(
-    `${where}: onBusy is ${describeValue(onBusy)}; it must be 'throw', 'skip', a function, or the name of a method of the class`,
+    `${where}: onBusy is ${describeValue(onBusy)}; it must be 'throw', 'skip', 'newest', a function, or the name of a method of the class`,
   );
+}
+
+/** With `onBusy: 'newest'`, a call whose waitTime ends is busy, as without it. */
+function unlessSuperseded(busy: LockBusyError): undefined {
+  if (!(busy instanceof LockSupersededError)) throw busy;
 }
 
 function hasMethod(prototype: object, name: string): boolean {

@@ -92,6 +92,7 @@ describe('events', () => {
         method: '',
         remainingTime: expect.any(Number),
         holder: lease.owner,
+        superseded: false,
       },
     ]);
     await lease.release();

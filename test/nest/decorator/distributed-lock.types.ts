@@ -110,6 +110,17 @@ export class Options {
   @DistributedLock({ key: 'a', onBusy: 'skip' })
   async skip() {}
 
+  @DistributedLock({ key: 'a', onBusy: 'newest' })
+  async newest(): Promise<number | undefined> {
+    return 1;
+  }
+
+  // @ts-expect-error a superseded call returns undefined, which is no number
+  @DistributedLock({ key: 'a', onBusy: 'newest' })
+  async newestNumber(): Promise<number> {
+    return 1;
+  }
+
   @DistributedLock({ key: 'a', onBusy: 'skip' })
   async skipWithAnswer(): Promise<number | undefined> {
     return 1;

@@ -100,6 +100,7 @@ type LeaseKeys =
   | 'owner'
   | 'owners'
   | 'fencingToken'
+  | 'superseded'
   | 'tokens'
   | 'signal'
   | 'held'

@@ -81,6 +81,8 @@ export class WatchedBackend implements LockBackend {
   private confirmed = 0;
   /** Whether processes may wait in line. */
   hasLines = true;
+  /** Whether messages to lines are lost. */
+  isDeaf = false;
   /** Whether the service listens for forced releases. */
   listensToClient = false;
 
@@ -250,7 +252,10 @@ export class WatchedBackend implements LockBackend {
   get line(): LockBackend['line'] {
     const line = this.hasLines ? this.backend.line : undefined;
     return (
-      line && { listen: (key, clientId, listener) => this.watch((hear) => line.listen(key, clientId, hear), listener) }
+      line && {
+        listen: (key, clientId, listener) =>
+          this.watch((hear) => line.listen(key, clientId, (wake) => this.isDeaf || hear(wake)), listener),
+      }
     );
   }
 

@@ -43,7 +43,7 @@ export async function transfer(request: TransferRequest, context: ScriptContext)
 /** Acquires a lock, or makes or keeps a place in its line. */
 export async function enterLine(request: AcquireRequest, context: ScriptContext): Promise<AcquireReply> {
   const { connection, highestToken, single, replicaCheck } = context;
-  const { key, type, owner, leaseTime, reserve, waiterTimeout } = request;
+  const { key, type, owner, leaseTime, reserve, waiterTimeout, newest } = request;
   const publish = await context.publishMode.command(key);
   const keys = [tokenClock(connection, key), key];
   const args = [highestToken.seen, leaseTime, reserve, owner, waiterTimeout, publish].map(String);
@@ -52,17 +52,26 @@ export async function enterLine(request: AcquireRequest, context: ScriptContext)
     args.push(String(Number(type === 'read')), String(Number(request.pastLine ?? false)));
   } else if (type === 'fenced') keys.push(fencingToken(key));
   else if (type === 'permits') args.push(String(request.permits));
+  if (newest !== undefined) args.push(String(newest.superseded), String(newest.order ?? ''));
   const script = scripts[ENTER_SCRIPTS[type as TypeWithLine]];
   const { reply, call } = await single.callInTime(script, keys, args);
   const server = connection.description;
-  const [first, second, third, isFirst] = arrayOf(reply, server);
+  const [first, second, third, isFirst, superseded, order] = arrayOf(reply, server);
   if (isFirst === undefined) {
     await replicaCheck?.confirm(call, [request]);
-    return { ...highestToken.acquired(integerOf(first, server), integerOf(second, server)), ...copyOf(call) };
+    const acquired = { ...highestToken.acquired(integerOf(first, server), integerOf(second, server)), ...copyOf(call) };
+    return newest === undefined ? acquired : { ...acquired, ...newestCall(third) };
   }
-  const busy = { ...busyReply(first, second, server, third), ...copyOf(call) };
+  const busy = { ...busyReply(first, second, server, third), ...copyOf(call), ...newestCall(superseded, order) };
+  if (superseded === -1) return { ...busy, superseded: true };
   const listensToOthers = isFirst === 1 && busy.heldAs === undefined && !servesLines(String(second));
   return listensToOthers ? { ...busy, heldAs: 'reentrant' } : busy;
+}
+
+/** The answer of enter-as-newest.lua, if it knows how many calls this one has superseded. */
+function newestCall(superseded: unknown, order?: unknown): Pick<AcquireReply, 'newest'> {
+  if (typeof superseded !== 'number' || superseded < 0) return {};
+  return { newest: { superseded, order: typeof order === 'number' ? order : undefined } };
 }
 
 /** Takes over a detached lock from the owner of its ticket. */

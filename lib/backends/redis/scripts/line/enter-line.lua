@@ -13,9 +13,14 @@
   ARGV[5]  owner
   ARGV[6]  waiterTimeout: ms after which its place lapses
   ARGV[7]  PUBLISH or SPUBLISH
+  ARGV[8]  only if the newest caller supersedes the one before: how many calls its process has superseded
+  ARGV[9]  with ARGV[8]: the order that an earlier request of the same call was given, or ''
 
   Returns { token, reserved, 1 }, or { ttl, holder or '', held as or '', 1 if its place is the first or it has none } when
   busy. Without a holder, the lock is left to clients outside the line for that time.
+  With ARGV[8], { token, reserved, superseded } and { ..., superseded, order }: how many calls this one has superseded, and
+  its order among them. -1 calls when it is busy because a later call has superseded it, and when it was granted the lock
+  before a later call came.
   Returns { 'expired', server time in ms } when it runs too late.
 ]]
 -- @include acquisition-deadline
@@ -37,6 +42,7 @@
 -- @include line/line-of
 -- @include line/keep-place
 -- @include line/first-in-line
+-- @include line/enter-as-newest
 -- @include line/grant-permits
 -- @include line/serve-line
 -- @include line/enter-place
@@ -44,8 +50,15 @@ local clock, lock, counter = KEYS[1], KEYS[2], KEYS[3]
 local reserve, owner, waiterTimeout, publish = tonumber(ARGV[4]), ARGV[5], tonumber(ARGV[6]), ARGV[7]
 local places, lapses, terms = lineOf(lock)
 local now = math.floor(micros / 1000)
+local superseded, order = ARGV[8], tonumber(ARGV[9])
 
 local busy = whyOwnerWaits(lock, owner)
+if superseded then
+  superseded, order = enterAsNewest(lock, publish, owner, tonumber(superseded), order, micros, waiterTimeout)
+  if superseded == -1 and (busy or redis.call('EXISTS', lock) == 0) then
+    return { busy and busy[1] or 0, busy and busy[2] or '', '', 0, -1 }
+  end
+end
 if not busy and redis.call('EXISTS', lock) == 0 then
   local first = firstInLine(places, lapses, terms, now)
   if first and first ~= owner then
@@ -62,7 +75,9 @@ if not busy then
     reserveTokens(clock, reserve, 1)
   end
   takePlain(lock, owner, lease)
-  return { nextToken(), reserved, 1 }
+  return { nextToken(), reserved, superseded or 1 }
 end
 
-return { busy[1], busy[2] or '', busy[3] or '', enterPlace(lock, owner, micros, waiterTimeout) and 1 or 0 }
+return {
+  busy[1], busy[2] or '', busy[3] or '', enterPlace(lock, owner, micros, waiterTimeout) and 1 or 0, superseded, order,
+}

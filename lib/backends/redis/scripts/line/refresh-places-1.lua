@@ -34,5 +34,6 @@ for i = 3, #ARGV do
     keepPlace(places, lapses, terms, owner, position, now + waiterTimeout + permits, waiterTimeout)
   end
 end
+redis.call('PEXPIRE', newestOf(lock), waiterTimeout * 10)
 serveIfRoom(lock, publish)
 return kept

@@ -5,3 +5,8 @@ local function lineOf(lock)
   return prefixed('nestjs_redis_lock_turns', lock), prefixed('nestjs_redis_lock_turns_until', lock),
     prefixed('nestjs_redis_lock_turns_terms', lock)
 end
+
+-- The hash about the newest call of a line: see enter-as-newest.lua.
+local function newestOf(lock)
+  return prefixed('nestjs_redis_lock_turns_newest', lock)
+end

@@ -1,0 +1,144 @@
+import type { LockBackend } from '../../../lib/backends/lock-backend.js';
+import { MemoryBackend } from '../../../lib/backends/memory/memory-backend.js';
+import { MemoryStore } from '../../../lib/backends/memory/memory-store.js';
+import { toClientId } from '../../../lib/backends/owner-ids.js';
+import { LockSupersededError } from '../../../lib/engine/errors.js';
+import type { Lease } from '../../../lib/engine/lease/lease.js';
+import { ms, openVirtualWorld, type VirtualProcess } from '../../support/lock-world.js';
+
+/** How many bursts run with each seed; more of them run at night. */
+const BURSTS = Number(process.env.NEWEST_BURSTS ?? 12);
+const SEEDS = Number(process.env.NEWEST_SEEDS ?? 12);
+const PROCESSES = 5;
+/** The longest time that a request takes to the backend, and its answer back, in ms. */
+const LATENCY = 4;
+/** How long it takes until a process that missed a message notices, or a dead process's lease ends. */
+const RECOVERY = 20_000;
+
+interface Call {
+  readonly process: Member;
+  readonly at: number;
+  began: number | undefined;
+  ended: 'ran' | 'superseded' | 'died' | Error | undefined;
+  superseded: number;
+}
+
+/** A process whose requests take time, whose messages may be lost, and which may die. */
+class Member {
+  isDead = false;
+  running: Call | undefined;
+  process!: VirtualProcess;
+
+  constructor(
+    private readonly inner: MemoryBackend,
+    private readonly runtime: VirtualProcess['runtime'],
+    private readonly lossy: number,
+  ) {}
+
+  get backend(): LockBackend {
+    const late = () => new Promise<void>((go) => this.runtime.timer(this.runtime.random() * LATENCY, go));
+    const never = new Promise<never>(() => {});
+    return new Proxy<LockBackend>(this.inner, {
+      get: (inner, property) => {
+        if (property === 'line')
+          return {
+            listen: (...[key, id, listener]: Parameters<NonNullable<LockBackend['line']>['listen']>) =>
+              inner.line?.listen(key, id, (wake) => {
+                if (!this.isDead && this.runtime.random() >= this.lossy) listener(wake);
+              }),
+          };
+        const value = Reflect.get(inner, property);
+        if (typeof value !== 'function') return value;
+        if (!['acquire', 'release', 'renew', 'refreshWaiters', 'removeWaiter'].includes(String(property)))
+          return value.bind(inner);
+        return async (...args: unknown[]) => {
+          if (this.isDead) return never;
+          await late();
+          const reply = await value.apply(inner, args);
+          await late();
+          return this.isDead ? never : reply;
+        };
+      },
+    });
+  }
+}
+
+describe('bursts of calls of which only the newest waits', () => {
+  const world = openVirtualWorld();
+
+  it.each(
+    [0, 0.3].flatMap((lost) =>
+      [0, 0.2].flatMap((deaths) => Array.from({ length: SEEDS }, (_, seed) => ({ seed: seed + 1, lost, deaths }))),
+    ),
+  )('keep one running and one waiting, and the last one runs: %j', async ({ seed, lost, deaths }) => {
+    world.renew(seed);
+    const { runtime } = world;
+    const store = new MemoryStore();
+    let born = 0;
+    const member = async () => {
+      const made = new Member(new MemoryBackend({ runtime, store }), runtime, lost);
+      const client = { backend: made.backend, id: toClientId(`process-${++born}`) };
+      made.process = await world.process({ client, watchdogTimeout: ms(3_000) });
+      return made;
+    };
+    const members = await Promise.all(Array.from({ length: PROCESSES }, member));
+    const random = (limit: number) => Math.floor(runtime.random() * limit);
+    const key = members[0].process.locks.engine.keyOf('index');
+    const inspector = new MemoryBackend({ runtime, store });
+
+    const call = (of: Member): Call => {
+      const made: Call = { process: of, at: runtime.monotonic(), began: undefined, ended: undefined, superseded: 0 };
+      const body = async (lease: Lease) => {
+        if (of.isDead) return new Promise<void>(() => {});
+        made.began = runtime.monotonic();
+        made.superseded = lease.superseded;
+        expect(members.filter(({ running }) => running !== undefined)).toEqual([]);
+        of.running = made;
+        await new Promise<void>((go) => runtime.timer(random(30), go));
+        if (of.isDead) return new Promise<void>(() => {});
+        of.running = undefined;
+        return undefined;
+      };
+      of.process.locks.withLock('index', { newest: true }, body).then(
+        () => (made.ended ??= 'ran'),
+        (error: Error) => (made.ended ??= error instanceof LockSupersededError ? 'superseded' : error),
+      );
+      return made;
+    };
+
+    for (let burst = 0; burst < BURSTS; burst++) {
+      const calls: Call[] = [];
+      for (let size = 2 + random(burst % 4 === 0 ? 198 : 20); size > 0; size--) {
+        calls.push(call(members[random(PROCESSES)]));
+        if (random(3) === 0) await runtime.advance(random(8));
+        const { queue } = await inspector.inspect(key);
+        expect(queue.length).toBeLessThanOrEqual(1);
+        if (runtime.random() >= deaths / 10) continue;
+        const n = random(PROCESSES);
+        const dying = members[n];
+        dying.isDead = true;
+        dying.running = undefined;
+        for (const one of calls) if (one.process === dying) one.ended ??= 'died';
+        members[n] = await member();
+      }
+      // Calls of one moment have no order: the last one comes a few round trips after the others.
+      await runtime.advance(12 * LATENCY);
+      const last = call(members[random(PROCESSES)]);
+      calls.push(last);
+      if (lost === 0) {
+        await runtime.advance(8 * LATENCY);
+        const waiting = calls.filter(({ began, ended }) => began === undefined && ended === undefined);
+        expect(waiting.length).toBeLessThanOrEqual(1);
+      }
+      await runtime.advance(RECOVERY);
+      expect(calls.filter(({ ended }) => ended === undefined || ended instanceof Error)).toEqual([]);
+      expect(last.ended).toBe('ran');
+      const runs = calls.filter(({ ended }) => ended === 'ran');
+      for (const { ended, at } of calls)
+        if (ended === 'superseded') expect(runs.some(({ began = 0 }) => began >= at)).toBe(true);
+      const counted = runs.reduce((sum, { superseded }) => sum + 1 + superseded, 0);
+      expect(counted).toBeLessThanOrEqual(calls.length);
+    }
+    await inspector.close();
+  });
+});
