@@ -29,6 +29,7 @@ import {
   assertNewest,
   assertSupported,
 } from './terms/assert-supported.js';
+import { toWaitTime } from './terms/duration.js';
 import { type LockNames, quoted, toLockName, toLockNames, toWanted } from './terms/lock-name.js';
 import {
   type AcquisitionTerms,
@@ -60,6 +61,7 @@ export class LockEngine {
   private readonly defaults: AcquisitionTerms;
   /** For leases without a body, whose release is always confirmed. */
   private readonly leaseDefaults: AcquisitionTerms;
+  private readonly tryDefaults: AcquisitionTerms;
 
   constructor(readonly settings: EngineSettings) {
     const { waitTime, outageTimeout, keyPrefix, onLost = 'throw', release, reentry } = settings;
@@ -72,23 +74,12 @@ export class LockEngine {
     this.inspector = new LockInspector(services, this.table, keyPrefix);
     this.defaults = { ...DEFAULT_TERMS, waitTime, outageTimeout, leaseTime: watchdogTimeout, onLost, release, reentry };
     this.leaseDefaults = { ...this.defaults, release: 'confirmed' };
+    this.tryDefaults = { ...this.leaseDefaults, waitTime: toWaitTime(0, 'waitTime'), dropsBusy: true };
   }
 
   /** Waits until all names are held. Errors in `names` or `options` also reject the promise. */
   acquire(names: LockNames, options?: LockOptions, what = 'acquire()'): Promise<LockLease> {
-    if (options?.release === 'background')
-      return Promise.reject(
-        new LockConfigurationError(
-          `${what}: release: 'background' is only for withLock() and decorated methods, because lease.release() waits for its answer`,
-        ),
-      );
-    if (options?.holdAtMost !== undefined)
-      return Promise.reject(
-        new LockConfigurationError(
-          `${what}: holdAtMost is only for withLock() and decorated methods, because it limits how long a body runs`,
-        ),
-      );
-    return this.acquireWith(names, options, this.leaseDefaults, what);
+    return this.acquireLease(names, options, this.leaseDefaults, what);
   }
 
   /** Like {@link acquire}, for {@link holdWhile}, which releases the lease as the option `release` says. */
@@ -139,8 +130,7 @@ export class LockEngine {
 
   /** Like {@link acquire}, but with a default waitTime of 0, and `null` when the lock stays busy. */
   tryAcquire(names: LockNames, options?: LockOptions, what = 'tryAcquire()'): Promise<LockLease | null> {
-    const { waitTime = 0, ...others } = options ?? {};
-    return nullWhenBusy(this.acquire(names, { ...others, waitTime }, what));
+    return nullWhenBusy(this.acquireLease(names, options, this.tryDefaults, what));
   }
 
   /** See `LockService.singleFlight`. */
@@ -294,6 +284,27 @@ export class LockEngine {
   /** @throws LockKeyError, with a message that begins with `what`, when the name is invalid */
   keyOf(name: string, what?: string): string {
     return this.services.keyOf(name, what);
+  }
+
+  private acquireLease(
+    names: LockNames,
+    options: LockOptions | undefined,
+    defaults: AcquisitionTerms,
+    what: string,
+  ): Promise<LockLease> {
+    if (options?.release === 'background')
+      return Promise.reject(
+        new LockConfigurationError(
+          `${what}: release: 'background' is only for withLock() and decorated methods, because lease.release() waits for its answer`,
+        ),
+      );
+    if (options?.holdAtMost !== undefined)
+      return Promise.reject(
+        new LockConfigurationError(
+          `${what}: holdAtMost is only for withLock() and decorated methods, because it limits how long a body runs`,
+        ),
+      );
+    return this.acquireWith(names, options, defaults, what);
   }
 
   private acquireWith(

@@ -23,7 +23,7 @@ export interface KnownHolder {
 /** A caller that is refused. The words are those of a lock if they are left out. */
 interface Refused {
   readonly name: string;
-  readonly terms: Pick<WaitTerms, 'waitTime'>;
+  readonly terms: Pick<WaitTerms, 'waitTime'> & { readonly dropsBusy?: boolean | undefined };
   readonly what?: string;
   readonly notServed?: string;
 }
@@ -50,14 +50,27 @@ export function lockBusyError(
   const who = `${holder ?? 'another owner'}${here ? ' (this process)' : ofClient(client, unrecorded)}`;
   const detached = holder !== undefined && isTicketOwner(holder) ? ' (detached, waiting to be adopted)' : '';
   const lease = remaining >= 0 ? `, its lease ends in ${remaining} ms${fixed ? '' : ' unless renewed'}` : '';
-  return new LockBusyError(
-    `The lock '${name}' is busy${waited}; held by ${who}${detached}${lease}`,
-    name,
-    remaining,
-    holder,
-    fixed,
-    client,
-  );
+  const create = () =>
+    new LockBusyError(
+      `The lock '${name}' is busy${waited}; held by ${who}${detached}${lease}`,
+      name,
+      remaining,
+      holder,
+      fixed,
+      client,
+    );
+  return terms.dropsBusy ? withoutStack(create) : create();
+}
+
+/** Creates an error without a stack trace. Does nothing special where the limit of stack traces cannot be changed. */
+function withoutStack<T extends Error>(create: () => T): T {
+  const { stackTraceLimit } = Error;
+  Reflect.set(Error, 'stackTraceLimit', 0);
+  try {
+    return create();
+  } finally {
+    Reflect.set(Error, 'stackTraceLimit', stackTraceLimit);
+  }
 }
 
 /** The error for a caller with `newest` whose place was taken by a later one. */

@@ -9,7 +9,6 @@ import {
 } from '../../engine/terms/duration.js';
 import {
   type AcquisitionTerms,
-  checkNewest,
   LONGEST_GROUP,
   type LockOptions,
   type Purpose,
@@ -28,7 +27,7 @@ import type {
   ReturnKind,
   SignalFunction,
 } from './distributed-lock.options.js';
-import { toBusyAnswer } from './on-busy.js';
+import { toBusyAnswer, waitOf } from './on-busy.js';
 import { returnKindOf } from './return-kind.js';
 
 /** A decorated method, with everything that can be checked and resolved before the first call. */
@@ -120,35 +119,21 @@ function toNamesOf(key: LockKey, where: string, method: string): NamesOf {
 
 /** @returns `undefined` if the service's defaults apply */
 function toLockOptions(options: DistributedLockOptions, where: string): LockOptions | undefined {
-  const { waitTime, outageTimeout, leaseTime, holdAtMost, type, onLost, release, reentry, onBusy } = options;
-  const newest = onBusy === 'newest';
-  const isAnswered = onBusy !== undefined && onBusy !== 'throw' && !newest;
-  if (newest) checkNewestMethod(options, where);
+  const { waitTime, outageTimeout, leaseTime, holdAtMost, type, onLost, release, reentry } = options;
   const permits = permitsAtFirst(options, where);
   const lockOptions = {
-    ...(isAnswered && { waitTime: 0 }),
+    ...waitOf(options, where),
     ...(waitTime !== undefined && { waitTime: toWaitTime(waitTime, `${where}: waitTime`) }),
     ...(outageTimeout !== undefined && { outageTimeout: toWaitTime(outageTimeout, `${where}: outageTimeout`) }),
     ...(leaseTime !== undefined && { leaseTime: toLeaseTime(leaseTime, `${where}: leaseTime`) }),
     ...(holdAtMost !== undefined && { holdAtMost: toMilliseconds(holdAtMost, `${where}: holdAtMost`, 1, MAX_TIMEOUT) }),
     ...(type !== undefined && { type }),
     ...(permits !== undefined && { permits }),
-    ...(newest && { newest }),
     ...(onLost !== undefined && { onLost }),
     ...(release !== undefined && { release }),
     ...(reentry !== undefined && { reentry }),
   };
   return Object.keys(lockOptions).length > 0 ? lockOptions : undefined;
-}
-
-/** @throws LockConfigurationError when another option cannot be combined with `onBusy: 'newest'` */
-function checkNewestMethod({ key, type, permits, waitTime }: DistributedLockOptions, where: string): void {
-  const option = "onBusy: 'newest'";
-  if (Array.isArray(key) && key.length > 1)
-    throw new LockConfigurationError(
-      `${where}: ${option} is for one name, and key is a list. Use one key, or another onBusy`,
-    );
-  checkNewest({ newest: true, type, permits: permits as number | undefined, waitTime }, where, option);
 }
 
 /** The option `permits`, or 1 as long as it depends on the arguments. */
@@ -162,7 +147,7 @@ function permitsAtFirst({ permits, type, key }: DistributedLockOptions, where: s
 /** Events and metrics identify the method by its template, because the lock's name changes from call to call. */
 export function purposeOf({ key, onBusy }: Pick<DistributedLockOptions, 'key' | 'onBusy'>, where: string): Purpose {
   const group = typeof key === 'function' ? where : [key].flat().join(', ').slice(0, LONGEST_GROUP);
-  return { group, method: where, skips: onBusy !== undefined && onBusy !== 'throw' };
+  return { group, method: where, skips: onBusy !== undefined && onBusy !== 'throw', dropsBusy: onBusy === 'skip' };
 }
 
 /**

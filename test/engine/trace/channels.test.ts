@@ -132,6 +132,19 @@ describe.each(PLACES.slice(0, 2))('the tracing channels, with locks in %s', (nam
     expect(acquired.steps.find(({ step }) => step === 'error')?.message.error).toBeInstanceOf(LockBusyError);
   });
 
+  it('show the error of a busy lock with a stack trace only if the caller gets it', async () => {
+    const lease = await locks.acquire('order:1');
+    const limit = Error.stackTraceLimit;
+    await locks.acquire('order:1', { waitTime: 0 }).catch(() => {});
+    await locks.tryAcquire('order:1');
+    await locks.tryAcquire('order:1', { waitTime: 1 });
+    const errors = acquired.steps.filter(({ step }) => step === 'error').map(({ message }) => message.error as Error);
+    expect(errors.map(({ stack }) => stack?.includes('\n    at '))).toEqual([true, false, false]);
+    for (const { stack } of errors) expect(stack).toMatch(/^LockBusyError: The lock 'order:1' is busy/);
+    expect(Error.stackTraceLimit).toBe(limit);
+    await lease.release();
+  });
+
   it('show a lock that was lost, in the channel of losses, too', async () => {
     const lost: unknown[] = [];
     const listener = (message: unknown) => void lost.push(message);
