@@ -5,6 +5,7 @@ import {
   LockConfigurationError,
   LockDeadlockError,
   LockKeyError,
+  LockSupersededError,
   LockUnavailableError,
 } from '../engine/errors.js';
 
@@ -12,6 +13,8 @@ import {
 export interface LockExceptionFilterOptions {
   /** The HTTP status for a lock that stayed busy, and for a deadlock. Default: 423 Locked. */
   readonly busy?: number;
+  /** The HTTP status for a call that a later one has superseded. Default: 409 Conflict. */
+  readonly superseded?: number;
   /** The HTTP status for a Redis that does not answer. Default: 503 Service Unavailable. */
   readonly unavailable?: number;
   /** The HTTP status for a request from which no lock name can be made. Default: 400 Bad Request. */
@@ -27,9 +30,11 @@ type Refusal = LockBusyError | LockDeadlockError | LockKeyError | LockUnavailabl
  *
  * - HTTP (Express, Fastify): 423 Locked, 503 Service Unavailable if Redis does not answer, or 400 Bad Request if there
  *   is no name, in NestJS's format. If a caller of this process holds the lock with a fixed lease, `Retry-After` is the
- *   remaining time of that lease. Otherwise it is 1 to 3 seconds at random, so that clients do not all retry at once;
+ *   remaining time of that lease. Otherwise it is 1 to 3 seconds at random, so that clients do not all retry at once.
+ *   A call that a later one has superseded (`newest`) gets 409 Conflict without `Retry-After`, because it need not try
+ *   again;
  * - GraphQL, and transports that are not named here: an error with a general message and `extensions.code` `'LOCKED'`,
- *   `'UNAVAILABLE'` or `'BAD_REQUEST'`;
+ *   `'SUPERSEDED'`, `'UNAVAILABLE'` or `'BAD_REQUEST'`;
  * - microservices: the error `{ status: 'error', code, message }` with the same codes. The lock's name is logged,
  *   because the sender of an event gets no response;
  * - WebSockets (Socket.IO and `@nestjs/platform-ws`): the event `exception` with the same content.
@@ -51,12 +56,14 @@ type Refusal = LockBusyError | LockDeadlockError | LockKeyError | LockUnavailabl
 export class LockExceptionFilter implements ExceptionFilter<Refusal> {
   private static readonly logger = new Logger(LockExceptionFilter.name);
   private readonly busy: Answer;
+  private readonly superseded: Answer;
   private readonly unavailable: Answer;
   private readonly badKey: Answer;
 
   constructor(@Optional() options?: LockExceptionFilterOptions) {
-    const { busy = 423, unavailable = 503, badKey = 400 } = options ?? {};
+    const { busy = 423, superseded = 409, unavailable = 503, badKey = 400 } = options ?? {};
     this.busy = { ...BUSY, statusCode: toStatus(busy, 'busy') };
+    this.superseded = { ...SUPERSEDED, statusCode: toStatus(superseded, 'superseded') };
     this.unavailable = { ...UNAVAILABLE, statusCode: toStatus(unavailable, 'unavailable') };
     this.badKey = { ...BAD_KEY, statusCode: toStatus(badKey, 'badKey') };
   }
@@ -81,6 +88,7 @@ export class LockExceptionFilter implements ExceptionFilter<Refusal> {
 
   private answerTo(refusal: Refusal): Answer {
     if (refusal instanceof LockUnavailableError) return this.unavailable;
+    if (refusal instanceof LockSupersededError) return this.superseded;
     if (!(refusal instanceof LockKeyError)) return this.busy;
     // With a cause, it is about what Redis has under the name.
     return refusal.cause === undefined ? this.badKey : INTERNAL;
@@ -100,6 +108,11 @@ const BUSY: Omit<Answer, 'statusCode'> = {
   error: 'Locked',
   code: 'LOCKED',
   message: 'Somebody else is working on this right now, try again later',
+};
+const SUPERSEDED: Omit<Answer, 'statusCode'> = {
+  error: 'Conflict',
+  code: 'SUPERSEDED',
+  message: 'A later request is served in place of this one',
 };
 const UNAVAILABLE: Omit<Answer, 'statusCode'> = {
   error: 'Service Unavailable',
@@ -150,7 +163,8 @@ function emitTo(socket: Socket, answer: Answer): void {
 
 function respond(refusal: Refusal, { statusCode, message, error }: Answer, response: Response): void {
   if (response.headersSent || response.sent) return;
-  if (!(refusal instanceof LockKeyError)) response.header('Retry-After', String(retryAfter(refusal)));
+  const mayRetry = !(refusal instanceof LockKeyError || refusal instanceof LockSupersededError);
+  if (mayRetry) response.header('Retry-After', String(retryAfter(refusal)));
   response.status(statusCode).send({ statusCode, message, error });
 }
 

@@ -11,8 +11,8 @@ import {
 import type { HolderClient } from '../engine/clients/describe-holder.js';
 import type { AcquireMessage, HoldMessage } from '../engine/trace/channels.js';
 
-/** Outcomes that are not failures. A call that the decorator's onBusy answers has not failed. */
-const SUCCESSES: readonly AcquireMessage['outcome'][] = ['acquired', 'shared', 'skipped'];
+/** Outcomes that are not failures. A call that onBusy answers, or a later call makes unnecessary, has not failed. */
+const SUCCESSES: readonly AcquireMessage['outcome'][] = ['acquired', 'shared', 'skipped', 'superseded'];
 
 /** Creates and ends the spans of acquisitions and holds. */
 export class LockSpans {
@@ -26,12 +26,14 @@ export class LockSpans {
   }
 
   endAcquire(span: Span, message: AcquireMessage): void {
-    const { outcome, reentry, shared, handedOff, owner, owners, fencingToken, holderClient, error } = message;
+    const { outcome, reentry, shared, handedOff, superseded, owner, owners, fencingToken, holderClient, error } =
+      message;
     span.setAttributes({
       'distributed_lock.outcome': outcome,
       'distributed_lock.reentry': reentry,
       'distributed_lock.handed_off': handedOff,
       'distributed_lock.shared': shared || undefined,
+      'distributed_lock.superseded': superseded || undefined,
       'distributed_lock.owner': owner,
       ...ownersOf(owners),
       'distributed_lock.fencing_token': fencingToken,

@@ -31,6 +31,22 @@ describe('the spans of locks in Redis', () => {
     await telemetry.stop();
   });
 
+  it('tell which calls were superseded, which is no failure, and how many the one that ran stands for', async () => {
+    const first = await locks.acquire('index', { newest: true });
+    const second = locks.acquire('index', { newest: true }).catch(({ name }: Error) => name);
+    const third = locks.acquire('index', { newest: true });
+    expect(await second).toBe('LockSupersededError');
+    await first.release();
+    await (await third).release();
+    const spans = telemetry.spans().filter(({ name }) => name === 'lock acquire');
+    expect(spans.map((span) => about(span)).map(({ outcome, superseded }) => [outcome, superseded])).toEqual([
+      ['acquired', undefined],
+      ['superseded', undefined],
+      ['acquired', 1],
+    ]);
+    expect(spans.map(({ status }) => status.code)).toEqual(Array(3).fill(SpanStatusCode.UNSET));
+  });
+
   it('are in the trace of the caller, and the hold is linked to its acquisition', async () => {
     await telemetry.tracer.startActiveSpan('pay', async (pay) => {
       await locks.withLock('order:1', { group: 'payments' }, async () => {

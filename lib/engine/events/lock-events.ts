@@ -29,6 +29,8 @@ export type AcquireOutcome =
   | 'busy'
   /** As `busy`, but the decorator's `onBusy` answered instead of throwing an error. */
   | 'skipped'
+  /** A later call has taken the place of this one: see `LockOptions.newest`. */
+  | 'superseded'
   /** The wait was ended by the caller's signal or by shutdown. */
   | 'aborted'
   | 'unavailable'

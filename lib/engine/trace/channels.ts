@@ -40,6 +40,8 @@ export interface AcquireMessage extends TracedLocks {
   shared: boolean | undefined;
   /** Whether another caller of this process handed the lock off to this one, without freeing it in between. */
   handedOff: boolean | undefined;
+  /** How many calls this one has superseded: see `LockOptions.newest`. */
+  superseded: number | undefined;
   /** For several locks, the owner of the first. */
   owner: string | undefined;
   /** By the locks' names. */

@@ -44,6 +44,7 @@ export function traceAcquisition<T extends LockLease | Shared>(
     reentry: undefined,
     shared: undefined,
     handedOff: undefined,
+    superseded: undefined,
     owner: undefined,
     owners: undefined,
     fencingToken: undefined,
@@ -62,6 +63,7 @@ export function traceAcquisition<T extends LockLease | Shared>(
       message.outcome = 'acquired';
       message.reentry = lease.locks.every(({ shares }) => shares[0] !== lease);
       message.handedOff = !message.reentry && lease.locks.some(({ handedOff }) => handedOff);
+      message.superseded = lease.superseded;
       message.owner = lease.owner;
       message.owners = lease.owners;
       message.fencingToken = tokenOf(lease);
@@ -79,7 +81,7 @@ export function traceAcquisition<T extends LockLease | Shared>(
 
 const OUTCOMES: Readonly<Record<string, Exclude<AcquireOutcome, 'acquired' | 'shared'>>> = {
   LockBusyError: 'busy',
-  LockSupersededError: 'busy',
+  LockSupersededError: 'superseded',
   LockAbortedError: 'aborted',
   LockUnavailableError: 'unavailable',
   LockDeadlockError: 'deadlock',

@@ -247,7 +247,7 @@ describe('a lock for which only the newest caller waits', () => {
     await process.runtime.advance(200);
     await Promise.all(calls.map(errorOf));
     expect(busy).toEqual([true, false]);
-    expect(outcomes).toEqual(['busy', 'busy']);
+    expect(outcomes).toEqual(['superseded', 'busy']);
     await first.release();
   });
 

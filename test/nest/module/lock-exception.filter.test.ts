@@ -10,6 +10,7 @@ import {
   LockConfigurationError,
   LockDeadlockError,
   LockKeyError,
+  LockSupersededError,
   LockUnavailableError,
 } from '../../../lib/engine/errors.js';
 import { DistributedLock } from '../../../lib/nest/decorator/distributed-lock.decorator.js';
@@ -68,6 +69,14 @@ describe('LockExceptionFilter', () => {
     expect(answer(error)).toEqual([400, { statusCode: 400, ...body }]);
     expect(answer(error, undefined, { badKey: 422 })).toEqual([422, { statusCode: 422, ...body }]);
     expect(() => new LockExceptionFilter({ badKey: 200 })).toThrow(/badKey is 200/);
+  });
+
+  it('answers a call that a later one has superseded with 409, which need not try again', () => {
+    const error = new LockSupersededError('The call was superseded', 'order:7', 5_000, 'somebody', true);
+    const body = { message: 'A later request is served in place of this one', error: 'Conflict' };
+    expect(answer(error)).toEqual([409, { statusCode: 409, ...body }]);
+    expect(answer(error, undefined, { busy: 400, superseded: 410 })).toEqual([410, { statusCode: 410, ...body }]);
+    expect(() => new LockExceptionFilter({ superseded: 200 })).toThrow(/superseded is 200/);
   });
 
   it('answers with 500 when something else is stored under the name, which is not the fault of the client', () => {
