@@ -7,7 +7,8 @@ import { adaptMock } from './adapt-mock.js';
 import { describeValue } from './check-decorator-options.js';
 import type { DecoratedMethod, LockedMethod } from './compile-locked-method.js';
 import { noLockService, wrongKind } from './distributed-lock.errors.js';
-import { isAsyncIterator, isObservableLike, isUnreadStream } from './return-kind.js';
+import { isAsyncIterator, isObservableLike } from './return-kind.js';
+import { warnOfUnreadStream } from './unread-stream.js';
 
 /** The answer of `onBusy`, instead of a lease. */
 export interface BusyResult {
@@ -52,13 +53,9 @@ export class LockedCall {
     return this.locks.holdWhile(lease, body, this.method.holdOptions);
   }
 
-  /** The lock cannot be held until the stream is read: a stream that nobody reads would hold it for ever. */
-  warnOfStream(): void {
-    const { where } = this.method;
-    this.locks.warnOnce(
-      `a stream of ${where}`,
-      `${where} returned a stream, which is read after its lock was released. Read it inside the method (buffer() of node:stream/consumers), or make the method an async generator, whose lock is held until it has been read: see "Files and streams" in docs/integrations.md`,
-    );
+  /** Warns, once for this method, if the result is a stream, which nobody has read when the lock is released. */
+  check(result: unknown): void {
+    warnOfUnreadStream(result, this.method.where, this.locks);
   }
 
   /** Runs the method itself. */
@@ -125,6 +122,6 @@ export async function lockedPromise(
   if ('answer' in lease) return lease.answer;
   const result = await call.holdWhile(lease, () => call.run());
   if (isObservableLike(result) || isAsyncIterator(result)) throw wrongKind(method, result);
-  if (isUnreadStream(result)) call.warnOfStream();
+  call.check(result);
   return result;
 }

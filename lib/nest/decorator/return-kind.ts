@@ -1,5 +1,4 @@
 import 'reflect-metadata';
-import { StreamableFile } from '@nestjs/common';
 import type { Observable } from 'rxjs';
 import { LockConfigurationError } from '../../engine/errors.js';
 import type { Method, ReturnKind } from './distributed-lock.options.js';
@@ -40,19 +39,6 @@ export function isObservableLike(value: unknown): value is Observable<unknown> {
 
 export function isAsyncIterable(value: unknown): value is AsyncIterable<unknown> {
   return typeof (value as AsyncIterable<unknown> | null | undefined)?.[Symbol.asyncIterator] === 'function';
-}
-
-/** Whether it is a stream, or Nest's StreamableFile of one, whose content has yet to be read from somewhere. */
-export function isUnreadStream(value: unknown): boolean {
-  if (typeof value !== 'object' || value === null) return false;
-  if (value instanceof StreamableFile) return isUnreadStream(value.getStream());
-  const { getReader, pipe } = value as Record<string, unknown>;
-  if (typeof getReader === 'function') return true;
-  if (typeof pipe !== 'function') return false;
-  const { readable, _readableState } = value as { readable?: boolean; _readableState?: { ended?: boolean } };
-  // Of the streams of Node.js, only this property shows that the end has arrived in the buffer, as it has in a
-  // StreamableFile of a Buffer from the start.
-  return readable === true && _readableState?.ended !== true;
 }
 
 /**

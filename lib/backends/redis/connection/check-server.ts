@@ -31,6 +31,19 @@ export function checkServer(info: string, server: string): void {
 }
 
 /**
+ * Warns about a server that evicts keys when its memory is full. It could evict a lock that is held, and then grant it
+ * again.
+ */
+export function warnOfEviction(info: string, server: string, warn: (message: string) => void): void {
+  const limit = /^maxmemory:(\d+)/m.exec(info)?.[1] ?? '0';
+  const policy = /^maxmemory_policy:(\S+)/m.exec(info)?.[1] ?? 'noeviction';
+  if (limit === '0' || policy === 'noeviction') return;
+  warn(
+    `${server}: maxmemory-policy is '${policy}', so Redis may evict locks that are held and grant them twice. Set it to 'noeviction', or use a separate Redis for locks`,
+  );
+}
+
+/**
  * The masters that a Sentinel watches, for errors. Undefined for another server.
  *
  * @param info its reply to INFO

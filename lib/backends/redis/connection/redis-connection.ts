@@ -4,7 +4,7 @@ import { openTopology } from '../links/choose-client.js';
 import type { Connection } from '../links/connection.js';
 import type { ConnectionContext } from '../links/connection-context.js';
 import type { Topology } from '../links/topology.js';
-import { serverName } from './check-server.js';
+import { serverName, warnOfEviction } from './check-server.js';
 import { IdlePings } from './idle-pings.js';
 import { RedisNodeWatch } from './redis-node-watch.js';
 import { ScriptRunner } from './script-runner.js';
@@ -130,17 +130,4 @@ export class RedisConnection {
     this.pings.close();
     return this.topology.close();
   }
-}
-
-/**
- * Warns about a server that evicts keys when its memory is full. It could evict a lock that is held, and then grant it
- * again.
- */
-function warnOfEviction(info: string, server: string, warn: (message: string) => void): void {
-  const limit = /^maxmemory:(\d+)/m.exec(info)?.[1] ?? '0';
-  const policy = /^maxmemory_policy:(\S+)/m.exec(info)?.[1] ?? 'noeviction';
-  if (limit === '0' || policy === 'noeviction') return;
-  warn(
-    `${server}: maxmemory-policy is '${policy}', so Redis may evict locks that are held and grant them twice. Set it to 'noeviction', or use a separate Redis for locks`,
-  );
 }
