@@ -25,6 +25,7 @@ export type { FlightSerializer, Json, JsonResult } from './engine/flights/serial
 export type { Leadership, LeadOptions } from './engine/leadership/leadership.js';
 export type { DetachOptions, Lease, MultiLease } from './engine/lease/lease.js';
 export { nodeRuntime } from './engine/node-runtime.js';
+export type { PermitLease } from './engine/permits/permit-lease.js';
 export { currentLease, outsideLocks } from './engine/scope/lock-scope.js';
 export type { Duration } from './engine/terms/duration.js';
 export type { LockNames } from './engine/terms/lock-name.js';
@@ -41,7 +42,7 @@ export type { RedLock } from './handles/red-lock.js';
 export type { ReentrantLock } from './handles/reentrant-lock.js';
 export type { Semaphore } from './handles/semaphore.js';
 export type { SemaphoreOptions } from './handles/semaphore-options.js';
-export type { WaitOptions } from './handles/wait-options.js';
+export type { WaitOptions, WithPermitOptions } from './handles/wait-options.js';
 export { createLockService } from './service/create-lock-service.js';
 export type { ClientHold, ClientWait, LockClient } from './service/lock-client.js';
 export type {

@@ -209,6 +209,11 @@ export class LockEngine {
     return this.defaults;
   }
 
+  /** What happens by default if a body succeeds although what it held was lost. */
+  get onLost(): 'throw' | 'warn' {
+    return this.defaults.onLost;
+  }
+
   /** See {@link holdWhile}. */
   holdWhile<T>(lease: LockLease, body: (lease: Lease) => T | Promise<T>, holdAtLeast?: number): Promise<T> {
     return holdWhile(this.services, lease, body, holdAtLeast);

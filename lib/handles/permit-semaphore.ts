@@ -2,6 +2,7 @@ import { printsAs } from '../backends/prints-as.js';
 import type { PermitCounts } from '../backends/synchronizer-backend.js';
 import { LockConfigurationError, LockNotOwnedError } from '../engine/errors.js';
 import type { LockEngine } from '../engine/lock-engine.js';
+import type { PermitLease } from '../engine/permits/permit-lease.js';
 import { MAX_LEASED_PERMITS } from '../engine/permits/permit-sources.js';
 import type { Synchronizer } from '../engine/permits/synchronizer.js';
 import {
@@ -14,7 +15,7 @@ import { type Duration, toLeaseTime } from '../engine/terms/duration.js';
 import { nullWhenBusy } from '../engine/wait/null-when-busy.js';
 import { initialPermits, type SemaphoreOptions } from './semaphore-options.js';
 import { toCount } from './to-count.js';
-import { toWaitTerms, type WaitOptions } from './wait-options.js';
+import { toWaitTerms, toWithPermit, type WaitOptions, type WithPermitOptions } from './wait-options.js';
 
 /**
  * A semaphore whose permits have an id and a lease each, so that the permits of a dead process become available again.
@@ -23,12 +24,7 @@ import { toWaitTerms, type WaitOptions } from './wait-options.js';
  *
  * ```ts
  * const licences = locks.getPermitExpirableSemaphore('cad-licences', { permits: 5 });
- * const id = await licences.acquire();
- * try {
- *   await render(drawing);
- * } finally {
- *   await licences.release(id);
- * }
+ * await licences.withPermit((permit) => render(drawing, permit.signal));
  * ```
  *
  * A permit acquired with a `leaseTime` becomes available again after that time, whether or not it was released. A
@@ -104,6 +100,33 @@ export class PermitExpirableSemaphore {
     options?: WaitOptions,
   ): Promise<readonly string[] | null> {
     return nullWhenBusy(this.take('tryAcquireMany()', permits, waitTime, leaseTime, options));
+  }
+
+  /**
+   * Waits for a permit, runs `body` and releases the permit, whatever became of `body`. The permit is renewed while
+   * `body` runs, and its `signal` aborts when it is lost. If `body` fails, its error is thrown. If the permit cannot be
+   * released, the service emits `error`, and the permit's lease ends. Shutdown waits for `body`.
+   *
+   * ```ts
+   * await licences.withPermit({ waitTime: '5s' }, (permit) => render(drawing, permit.signal));
+   * ```
+   *
+   * @throws LockBusyError when `waitTime` ends
+   * @throws LockAbortedError when `signal` aborts or the service shuts down
+   * @throws LockLostError when `body` has succeeded although the permit was lost. With the module's `onLost: 'warn'`,
+   * the loss is only logged
+   */
+  withPermit<T>(body: (permit: PermitLease) => T | Promise<T>): Promise<T>;
+  withPermit<T>(options: WithPermitOptions, body: (permit: PermitLease) => T | Promise<T>): Promise<T>;
+  async withPermit<T>(
+    optionsOrBody: WithPermitOptions | ((permit: PermitLease) => T | Promise<T>),
+    onlyBody?: (permit: PermitLease) => T | Promise<T>,
+  ): Promise<T> {
+    const { synchronizers, onLost } = this.engine;
+    const what = `withPermit() of ${this.object.what}`;
+    const { options, body } = toWithPermit(optionsOrBody, onlyBody, what);
+    const [id] = await this.take('withPermit()', 1, options.waitTime, undefined, options);
+    return synchronizers.runWithLeasedPermit(this.object, id, body, onLost);
   }
 
   /**

@@ -12,7 +12,7 @@ import type { Duration } from '../engine/terms/duration.js';
 import { falseWhenBusy } from '../engine/wait/null-when-busy.js';
 import { initialPermits, type SemaphoreOptions } from './semaphore-options.js';
 import { toCount } from './to-count.js';
-import { toWaitTerms, type WaitOptions } from './wait-options.js';
+import { toWaitTerms, toWithPermit, type WaitOptions, type WithPermitOptions } from './wait-options.js';
 
 /**
  * A number of permits shared by all processes. A caller takes permits when it acquires, and adds them when it releases.
@@ -20,12 +20,7 @@ import { toWaitTerms, type WaitOptions } from './wait-options.js';
  *
  * ```ts
  * const mails = locks.getSemaphore('mail-connections', { permits: 10 });
- * await mails.acquire();
- * try {
- *   await send(mail);
- * } finally {
- *   await mails.release();
- * }
+ * await mails.withPermit(() => send(mail));
  * ```
  *
  * Permits have no owner. Any process may release them, even more than were acquired, and the permits of a dead process
@@ -79,6 +74,29 @@ export class Semaphore {
    */
   async tryAcquire(permits = 1, waitTime: Duration = 0, options?: WaitOptions): Promise<boolean> {
     return falseWhenBusy(this.take('tryAcquire()', permits, waitTime, options));
+  }
+
+  /**
+   * Waits for a permit, runs `body` and gives the permit back, whatever became of `body`. If `body` fails, its error is
+   * thrown. If the permit cannot be given back, the service emits `error`. Shutdown waits for `body`.
+   *
+   * ```ts
+   * await mails.withPermit({ waitTime: '5s' }, () => send(mail));
+   * ```
+   *
+   * @throws LockBusyError when `waitTime` ends
+   * @throws LockAbortedError when `signal` aborts or the service shuts down
+   */
+  withPermit<T>(body: () => T | Promise<T>): Promise<T>;
+  withPermit<T>(options: WithPermitOptions, body: () => T | Promise<T>): Promise<T>;
+  async withPermit<T>(
+    optionsOrBody: WithPermitOptions | (() => T | Promise<T>),
+    onlyBody?: () => T | Promise<T>,
+  ): Promise<T> {
+    const what = `withPermit() of ${this.object.what}`;
+    const { options, body } = toWithPermit(optionsOrBody, onlyBody, what);
+    await this.take('withPermit()', 1, options.waitTime, options);
+    return this.engine.synchronizers.runWithPermits(this.object, 1, body);
   }
 
   /** Adds permits, by default one, whether or not they were acquired before, and wakes waiters. */

@@ -10,6 +10,37 @@ export interface WaitOptions {
   readonly signal?: AbortSignal;
 }
 
+/** Options of `withPermit`. @publicApi */
+export interface WithPermitOptions extends WaitOptions {
+  /** How long to wait for a permit. Default: the module's `waitTime`. */
+  readonly waitTime?: Duration;
+}
+
+/**
+ * The arguments of `withPermit(options?, body)`.
+ *
+ * @throws LockConfigurationError naming the invalid argument
+ */
+export function toWithPermit<Body>(
+  optionsOrBody: WithPermitOptions | Body,
+  body: Body | undefined,
+  what: string,
+): { readonly options: WithPermitOptions; readonly body: Body } {
+  if (typeof optionsOrBody === 'function') return { options: {}, body: optionsOrBody as Body };
+  if (typeof body !== 'function') throw new LockConfigurationError(`${what}: the last argument must be a function`);
+  if (typeof optionsOrBody !== 'object' || optionsOrBody === null)
+    throw new LockConfigurationError(`${what}: the options must be an object`);
+  const options = optionsOrBody as WithPermitOptions;
+  const unknown = Object.keys(options).find((option) => !WITH_PERMIT_OPTIONS.includes(option));
+  if (unknown !== undefined)
+    throw new LockConfigurationError(
+      `${what}: there is no option '${unknown}'; there are ${WITH_PERMIT_OPTIONS.join(', ')}`,
+    );
+  return { options, body };
+}
+
+const WITH_PERMIT_OPTIONS: readonly string[] = ['waitTime', 'outageTimeout', 'signal'];
+
 /**
  * Checks how long a call of a handle waits, and its signal.
  *

@@ -14,6 +14,8 @@ class RenewedPermit implements Renewable<RenewedPermit> {
   readonly fixed = false;
   validFor: number;
   lost: LockLostError | undefined;
+  /** Called when the permit is lost. */
+  onLost: ((loss: LockLostError) => void) | undefined;
   list: RenewalList<RenewedPermit> | undefined;
   earlier: RenewedPermit | undefined;
   later: RenewedPermit | undefined;
@@ -89,6 +91,12 @@ export class RenewedPermits implements Renewer<RenewedPermit> {
     });
   }
 
+  /** Calls `onLost` when this permit, which was just added, is lost. */
+  watch({ key }: Synchronizer, id: string, onLost: (loss: LockLostError) => void): void {
+    const permit = this.semaphores.get(key)?.byId.get(id);
+    if (permit !== undefined) permit.onLost = onLost;
+  }
+
   /** Stops renewing these permits, because they are released. */
   remove({ key }: Synchronizer, ids: readonly string[]): void {
     for (const id of ids) {
@@ -157,6 +165,7 @@ export class RenewedPermits implements Renewer<RenewedPermit> {
     const { name, what } = permit.siblings.semaphore;
     permit.lost = permitLostError(what, name, loss);
     this.forget(permit);
+    permit.onLost?.(permit.lost);
     this.services.events.emit('lost', { ...PERMIT, name, owner: permit.id, held: undefined, error: permit.lost });
   }
 

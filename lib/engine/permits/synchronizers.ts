@@ -7,10 +7,11 @@ import { toLockName } from '../terms/lock-name.js';
 import { mayWait } from '../wait/begin-wait.js';
 import { abortedError, type WaitTerms } from '../wait/caller.js';
 import { permanentError } from '../wait/wait-errors.js';
-import { MissingSemaphoreWarning } from './missing-semaphore-warning.js';
+import { HeldPermitLease, type PermitLease } from './permit-lease.js';
 import { PermitQueue, type PermitSource, PermitWaiter } from './permit-queue.js';
 import { CountedPermits, LeasedPermits, type LeasedPermitTerms, OpenLatch } from './permit-sources.js';
 import { RenewedPermits } from './renewed-permits.js';
+import { SemaphoreWarnings } from './semaphore-warnings.js';
 import { noUsableAnswer, type Synchronizer } from './synchronizer.js';
 import {
   giveLeasedPermits,
@@ -35,7 +36,7 @@ export class Synchronizers {
   readonly renewedPermits: RenewedPermits;
   private readonly changes: SynchronizerChanges;
   private requests = 0;
-  private readonly missingWarning: MissingSemaphoreWarning;
+  private readonly warnings: SemaphoreWarnings;
 
   /** @param watchdogTimeout the lease of permits without a leaseTime, in milliseconds */
   constructor(
@@ -50,7 +51,7 @@ export class Synchronizers {
       () => work.changed(),
     );
     work.countPermits = () => this.renewedPermits.size;
-    this.missingWarning = new MissingSemaphoreWarning(services);
+    this.warnings = new SemaphoreWarnings(services);
     this.changes = new SynchronizerChanges(services.runtime, () => this.nextRequest('change'));
   }
 
@@ -78,21 +79,78 @@ export class Synchronizers {
   }
 
   /** Waits for permits that are only counted. */
-  takePermits(semaphore: Synchronizer, permits: number, terms: WaitTerms): Promise<void> {
+  async takePermits(semaphore: Synchronizer, permits: number, terms: WaitTerms): Promise<void> {
     const giveBack = (unused: number) => this.inBackground(this.change(semaphore, releasePermits, unused));
-    const onMissing = () => this.missingWarning.warn(semaphore);
+    const onMissing = () => this.warnings.isMissing(semaphore);
     const newSource = () => new CountedPermits(this.backend, semaphore, giveBack, onMissing);
-    return this.wait('permits', semaphore, permits, terms, newSource);
+    await this.wait('permits', semaphore, permits, terms, newSource);
+    this.warnings.exists(semaphore, this.backend);
   }
 
   /** Waits for permits with ids, and resolves to the ids. */
-  takeLeasedPermits(semaphore: Synchronizer, permits: number, terms: LeasedPermitTerms): Promise<readonly string[]> {
+  async takeLeasedPermits(
+    semaphore: Synchronizer,
+    permits: number,
+    terms: LeasedPermitTerms,
+  ): Promise<readonly string[]> {
     const { services, renewedPermits } = this;
     const giveBack = (unused: readonly string[]) =>
       this.inBackground(this.change(semaphore, giveLeasedPermits, unused));
-    const onMissing = () => this.missingWarning.warn(semaphore);
+    const onMissing = () => this.warnings.isMissing(semaphore);
     const newSource = () => new LeasedPermits(this.backend, services, renewedPermits, semaphore, giveBack, onMissing);
-    return this.wait('leased-permits', semaphore, permits, terms, newSource);
+    const ids = await this.wait<readonly string[], LeasedPermitTerms>(
+      'leased-permits',
+      semaphore,
+      permits,
+      terms,
+      newSource,
+    );
+    this.warnings.exists(semaphore, this.backend);
+    return ids;
+  }
+
+  /** Runs `body` while these permits are taken, then gives them back. An error of `body` is thrown in any case. */
+  async runWithPermits<T>(semaphore: Synchronizer, permits: number, body: () => T | Promise<T>): Promise<T> {
+    return this.runThenGiveBack(body, () => this.change(semaphore, releasePermits, permits));
+  }
+
+  /**
+   * Like {@link runWithPermits}, for a permit with an id, which is renewed.
+   *
+   * @throws LockLostError when `body` has succeeded although the permit was lost, unless `onLost` is `'warn'`
+   */
+  async runWithLeasedPermit<T>(
+    semaphore: Synchronizer,
+    id: string,
+    body: (permit: PermitLease) => T | Promise<T>,
+    onLost: 'throw' | 'warn',
+  ): Promise<T> {
+    const permit = new HeldPermitLease(id, semaphore);
+    this.renewedPermits.watch(semaphore, id, (loss) => permit.lose(loss));
+    const result = await this.runThenGiveBack(
+      () => body(permit),
+      async () => {
+        this.renewedPermits.remove(semaphore, [id]);
+        const [wasHeld] = await this.change(semaphore, giveLeasedPermits, [id]);
+        permit.released(wasHeld);
+      },
+    );
+    if (permit.loss === undefined) return result;
+    if (onLost === 'throw') throw permit.loss;
+    this.services.events.logger.warn(permit.loss.message);
+    return result;
+  }
+
+  private async runThenGiveBack<T>(body: () => T | Promise<T>, giveBack: () => Promise<void>): Promise<T> {
+    const { work, events } = this.services;
+    work.bodyStarted();
+    try {
+      return await body();
+    } finally {
+      work.bodyEnded();
+      work.changed();
+      await giveBack().catch((error: Error) => events.emit('error', error));
+    }
   }
 
   /** Waits until a latch is open. */

@@ -1,4 +1,4 @@
-import { MissingSemaphoreWarning } from '../../../lib/engine/permits/missing-semaphore-warning.js';
+import { SemaphoreWarnings } from '../../../lib/engine/permits/semaphore-warnings.js';
 import type { Synchronizer } from '../../../lib/engine/permits/synchronizer.js';
 import type { Services } from '../../../lib/engine/services.js';
 import type { LockService } from '../../../lib/service/lock-service.js';
@@ -51,12 +51,12 @@ describe.each(STORES)('a semaphore that nobody has set up, in %s', (store) => {
 it('the warning about a semaphore is remembered among a thousand others at most, so that names take no more memory', () => {
   const warnings: string[] = [];
   const logger = { warn: (warning: string) => warnings.push(warning) };
-  const warning = new MissingSemaphoreWarning({
+  const warning = new SemaphoreWarnings({
     backend: { description: 'Redis' },
     events: { logger },
   } as unknown as Services);
   const warn = (n: number) =>
-    warning.warn({
+    warning.isMissing({
       name: `mail:${n}`,
       key: `lock:mail:${n}`,
       what: 'the semaphore',
@@ -72,7 +72,9 @@ it('the warning about a semaphore is remembered among a thousand others at most,
 
 describe.each(STORES)('a semaphore with the option permits, in %s', (store) => {
   const world = openWorld(store);
-  const requests = (locks: LockService) => backendOf(locks).synchronizerRequests.commands;
+  /** Without the one that compares the number of permits, for which nobody waits. */
+  const requests = (locks: LockService) =>
+    backendOf(locks).synchronizerRequests.commands.filter((command) => command !== 'inspect');
 
   it.each(KINDS)('is set up by its first use, without an additional request: %s', async (kind) => {
     const { locks, logger } = await world.process();
@@ -93,6 +95,18 @@ describe.each(STORES)('a semaphore with the option permits, in %s', (store) => {
     const { total } = (await services[0].inspect('mail')).synchronizer ?? {};
     expect([5, 6, 7, 8]).toContain(total);
     expect(acquired).toBe(total);
+  });
+
+  it.each(KINDS)('is reported by one warning if it has another number of permits: %s', async (kind) => {
+    const [ann, bob] = await world.processes(2);
+    await ann.locks[kind]('mail', { permits: 3 }).acquire();
+    await ann.locks[kind]('mail', { permits: 3 }).acquire();
+    for (let n = 0; n < 2; n++) await bob.locks[kind]('mail', { permits: 5 }).tryAcquire();
+    await until(() => bob.logger.warnings.length > 0);
+    expect(bob.logger.warnings).toEqual([
+      `${kind}: the option permits is 5, but the semaphore 'mail' was created with 3 permits, and keeps them. Change the option, or call addPermits(2) once. The lock option permits stores no number`,
+    ]);
+    expect(ann.logger.warnings).toEqual([]);
   });
 
   it('keeps the permits that it has', async () => {

@@ -47,7 +47,7 @@ class Callers {
   private async member(): Promise<Member> {
     const argument = JSON.stringify({
       name,
-      options: { ...this.options, watchdogTimeout: 1_000, outageTimeout: '1m' },
+      options: { ...this.options, watchdogTimeout: 3_000, outageTimeout: '1m' },
     });
     const child = fork(PROGRAM, [argument], { execArgv: ['--import', LOADER] });
     guard(child);
