@@ -62,11 +62,18 @@ describe('the SQL', () => {
 describe('the fencing SQL', () => {
   const database = new Database();
   afterAll(() => database.close());
-  const [update] = /update stock set quantity[^']*/.exec(readFileSync(join(ROOT, 'README.md'), 'utf8')) ?? [''];
+  const PAGE = 'docs/fencing-tokens.md';
+  const updateOf = (path: string) =>
+    /update stock set quantity[^'`]*/.exec(readFileSync(join(ROOT, path), 'utf8'))?.[0];
+  const update = updateOf(PAGE) ?? '';
+
+  it('is the same in README.md', () => {
+    expect(updateOf('README.md')).toBe(update);
+  });
 
   it('accepts a token again, and a later one, but none that is lower', async () => {
     await database.exec('create table stock (sku text primary key, quantity int not null)');
-    for (const [, { code }] of of('sql').filter(([place]) => place.startsWith('README.md'))) await database.exec(code);
+    for (const [, { code }] of of('sql').filter(([place]) => place.startsWith(PAGE))) await database.exec(code);
     await database.exec("insert into stock (sku, quantity) values ('lamp', 40)");
     const token = 1_784_000_000_000_000;
     const changed = async (quantity: number, fence: number) =>

@@ -12,7 +12,7 @@ export class ReadmeApp {
   readonly #readme: Page = readPages().find(({ path }) => path === 'README.md')!;
   readonly #blocks = typescriptBlocks([this.#readme]);
   /** The files of the app, the program first. */
-  readonly sources = ['main.ts', 'blocks.ts', 'statements.ts', 'database.ts', 'running.ts', ...this.#names('.ts')];
+  readonly sources = ['main.ts', 'blocks.ts', 'database.ts', 'running.ts', ...this.#names('.ts')];
 
   constructor(private readonly app: ThrowAwayApp) {}
 
@@ -22,7 +22,6 @@ export class ReadmeApp {
   }
 
   async write(): Promise<void> {
-    await this.app.link('@electric-sql/pglite');
     await this.app.add('readme');
     for (const { file, source } of this.#blocks) {
       await this.app.write(file, source.replaceAll("'../../support/", "'./"));
@@ -30,8 +29,6 @@ export class ReadmeApp {
     const imports = this.#names('.js').map((file, index) => `import * as block${index} from './${file}';\n`);
     const entries = this.#blocks.map(({ place }, index) => `  '${place}': block${index},\n`);
     await this.app.write('blocks.ts', `${imports.join('')}export const blocks = {\n${entries.join('')}};\n`);
-    const sql = this.#readme.blocks.filter(({ language }) => language === 'sql').map(({ code }) => code);
-    await this.app.write('statements.ts', `export const STATEMENTS = ${JSON.stringify(sql)};\n`);
   }
 
   /** Replaces the address in the compiled README.md by another connection, or by the memory backend. */

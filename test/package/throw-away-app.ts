@@ -1,5 +1,5 @@
 import { execFile } from 'node:child_process';
-import { cp, mkdir, mkdtemp, readFile, rm, symlink, writeFile } from 'node:fs/promises';
+import { cp, mkdir, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
 import { createRequire } from 'node:module';
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
@@ -128,15 +128,6 @@ export class ThrowAwayApp {
 
   read(file: string): Promise<string> {
     return readFile(join(this.path, file), 'utf8');
-  }
-
-  /**
-   * Lets the app use a package that this repository has installed, which saves installing a large one again and again.
-   */
-  async link(name: string): Promise<void> {
-    const path = join(this.path, 'node_modules', name);
-    await mkdir(dirname(path), { recursive: true });
-    await symlink(join(ROOT, 'node_modules', name), path);
   }
 
   /** Runs the compiled tests with the app's Vitest, and gives how many passed. */

@@ -51,8 +51,7 @@ describe.each([
       ['memory', 'express'],
       ['memory', 'fastify'],
     ])('runs as it stands, with locks in %s and requests from %s', async (backend, platform) => {
-      const postgres = platform === 'express' ? 'in the process' : '';
-      const result = await app.run(`${backend}/main.js`, { PLATFORM: platform, POSTGRES: postgres });
+      const result = await app.run(`${backend}/main.js`, { PLATFORM: platform });
       expect(result).toEqual({ ran: readme.running, ...works });
     });
 

@@ -6,7 +6,6 @@ import { ExpressAdapter } from '@nestjs/platform-express';
 import { FastifyAdapter } from '@nestjs/platform-fastify';
 import { DistributedLock, LockExceptionFilter, LockService, RedisLockModule } from 'nestjs-redis-lock';
 import { blocks } from './blocks.js';
-import { database } from './database.js';
 
 @Controller('orders')
 class OrdersController {
@@ -70,7 +69,6 @@ async function main(): Promise<void> {
   await lease.release();
   const free = await request(url);
   await app.close();
-  await database.close();
   const refused = /^LockConfigurationError: .* depend on REQUEST/.test(await whyNotStarted(ShopOfTenants));
   process.stdout.write(
     JSON.stringify({ ran, busy: busy.status, retryAfter: Number(busy.retryAfter) > 0, free: free.status, refused }),
