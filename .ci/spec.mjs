@@ -54,6 +54,10 @@ const ACTIONS = {
   FairQueue: ['Tick', 'Ask', 'Refresh', 'Leave', 'Release', 'Die'],
   SingleFlight: ['Call', 'AskAgain', 'Return', 'Throw', 'Execute', 'Read', 'Forget', 'Expire'],
   Detach: ['Tick', 'AskToDetach', 'Adopt', 'Renew', 'Leave', 'Release', 'Take', 'Execute', 'Read'],
+  Permits: ['Tick', 'Ask', 'Try', 'Enter', 'Renew', 'Go', 'Release', 'Leave', 'Keep'],
+  ReadWrite: [
+    ...['Tick', 'Read', 'Write', 'RenewRead', 'RenewWrite', 'ReleaseRead', 'ReleaseWrite', 'Keep', 'Leave', 'Die'],
+  ],
   Line: [
     ...['Tick', 'Try', 'Wait', 'Keep', 'GiveUp', 'GiveBack', 'Execute', 'Hear'],
     ...['Delay', 'Stall', 'Resume', 'Die', 'LoseLine'],
