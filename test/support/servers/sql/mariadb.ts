@@ -4,6 +4,11 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import mysql from 'mysql2/promise';
 import { asNobody, type Durability, PASSWORD, runToEnd, type SqlServerProgram } from './sql-server.js';
 
+/** A MariaDB that is not installed looks for its files from a folder that it is given. */
+const ROOT = process.env.MARIADB_ROOT;
+const BASE = ROOT === undefined ? [] : [`--basedir=${join(ROOT, 'usr')}`];
+const DEBIAN = join(ROOT ?? '/', 'usr/sbin/mariadbd');
+
 /** The test server settings shared by MariaDB and Oracle's MySQL. */
 export function settingsOf(folder: string, port: number, durability: Durability): string[] {
   return [
@@ -35,11 +40,13 @@ export const program: SqlServerProgram = {
       `--tmpdir=${folder}`,
       '--auth-root-authentication-method=normal',
     ];
-    await runToEnd(asNobody('mariadb-install-db', [...options, '--skip-test-db'], folder));
+    const install = ROOT === undefined ? 'mariadb-install-db' : join(ROOT, 'usr/bin/mariadb-install-db');
+    await runToEnd(asNobody(install, [...options, ...BASE, '--skip-test-db'], folder));
   },
   command: async (folder, port, durability, settings) => [
-    existsSync('/usr/sbin/mariadbd') ? '/usr/sbin/mariadbd' : 'mariadbd',
+    existsSync(DEBIAN) ? DEBIAN : 'mariadbd',
     ...settingsOf(folder, port, durability),
+    ...BASE,
     ...settings,
   ],
   async fill(folder) {

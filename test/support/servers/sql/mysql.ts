@@ -2,8 +2,8 @@ import { join } from 'node:path';
 import { program as mariadb, settingsOf } from './mariadb.js';
 import { asNobody, runToEnd, type SqlServerProgram } from './sql-server.js';
 
-/** Oracle's server. No free distribution installs it beside MariaDB, so its program is given. */
-const MYSQLD = process.env.MYSQLD ?? 'mysqld';
+/** Oracle's server. No distribution installs it beside MariaDB, so it is somewhere else. */
+const MYSQLD = join(process.env.MYSQL_ROOT ?? '/', 'usr/sbin/mysqld');
 
 // Otherwise it looks for a folder of its package.
 const NO_FOLDER = '--secure-file-priv=NULL';

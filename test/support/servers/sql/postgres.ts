@@ -4,7 +4,7 @@ import pg from 'pg';
 import { asNobody, PASSWORD, runToEnd, type SqlServerProgram } from './sql-server.js';
 
 /** Debian keeps the programs of each version in a folder that is not on the PATH. */
-const DEBIAN = '/usr/lib/postgresql';
+const DEBIAN = join(process.env.POSTGRESQL_ROOT ?? '/', 'usr/lib/postgresql');
 
 /**
  * Tests run ten times as fast without protection against a crash of the machine. A killed server still recovers.
@@ -57,7 +57,7 @@ async function run(folder: string, port: number, database: string, statements: r
   await admin.end();
 }
 
-/** The path of a program of the newest PostgreSQL that is installed. */
+/** The path of a program of the newest PostgreSQL that is there. */
 export function find(name: string): string {
   const versions = existsSync(DEBIAN) ? readdirSync(DEBIAN).sort((a, b) => Number(b) - Number(a)) : [];
   const paths = versions.map((version) => join(DEBIAN, version, 'bin', name));

@@ -14,11 +14,14 @@ const PROGRAMS = {
   MySQL: () => import('./mysql.js'),
 };
 
-/** Oracle's MySQL is one of them if `MYSQLD` is the path of its server. */
+/**
+ * `POSTGRESQL_ROOT`, `MARIADB_ROOT` and `MYSQL_ROOT` are folders like `/` with servers to test instead of the installed
+ * ones. Only such a folder has Oracle's MySQL.
+ */
 export const SQL_SERVERS: readonly SqlServerKind[] = [
   'PostgreSQL',
   'MariaDB',
-  ...(process.env.MYSQLD === undefined ? [] : (['MySQL'] as const)),
+  ...(process.env.MYSQL_ROOT === undefined ? [] : (['MySQL'] as const)),
 ];
 
 /** The password of the database user, which no message may contain. */
