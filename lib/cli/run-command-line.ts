@@ -12,6 +12,7 @@ import { runDoctor } from './doctor/run-doctor.js';
 import { Output } from './output.js';
 import { type OpenRedis, openRedis } from './redis/open-redis.js';
 import { type RedisPlace, redisPlace } from './redis/redis-place.js';
+import { noteReplica } from './redis/wrong-server.js';
 import { USAGE } from './usage.js';
 
 const COMMANDS: Record<Exclude<Verb, 'doctor'>, Command> = {
@@ -99,24 +100,6 @@ async function runCommand(command: Command, line: CommandLine, place: RedisPlace
   } finally {
     await redis.close();
   }
-}
-
-/** @throws CommandError for a release on a replica, because its master would still have the lock */
-function noteReplica(
-  { replicaOf }: OpenRedis,
-  { verb }: CommandLine,
-  { description }: RedisPlace,
-  output: Output,
-): void {
-  if (replicaOf === undefined) return;
-  const { master, isLinked } = replicaOf;
-  if (verb === 'release')
-    throw new CommandError(
-      'usage',
-      `${description} is a replica. Nothing was released. Run the command on its master, ${master}`,
-    );
-  const age = isLinked ? 'may lag behind it' : 'is not connected to it, so this data may be out of date';
-  output.note(`${description} is a replica of ${master}, and ${age}`);
 }
 
 /** A cluster that is down refuses commands. This adds the missing slots and nodes to the error. */

@@ -25,6 +25,7 @@ import { Shutdown } from './shutdown.js';
 import {
   assertDetachable,
   assertFlights,
+  assertForSeveral,
   assertMayNotConfirm,
   assertNewest,
   assertSupported,
@@ -346,14 +347,7 @@ export class LockEngine {
   private startUntraced(wanted: LockNames, terms: AcquisitionTerms, what: string): Promise<LockLease> {
     if (typeof wanted === 'string') return acquireOne(this.table, wanted, terms, what);
     if (wanted.length === 1) return acquireOne(this.table, wanted[0], terms, what);
-    if (terms.permits !== undefined)
-      throw new LockConfigurationError(
-        `${what} of ${quoted(wanted)}: permits is for one name, not for several. Acquire them one by one, or leave out permits`,
-      );
-    if (terms.newest)
-      throw new LockConfigurationError(
-        `${what} of ${quoted(wanted)}: newest is for one name, not for several. Acquire them one by one, or leave out newest`,
-      );
+    assertForSeveral(terms, `${what} of ${quoted(wanted)}`);
     return acquireSeveral(this.table, wanted, terms, what);
   }
 }

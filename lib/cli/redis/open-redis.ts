@@ -7,7 +7,6 @@ import {
   type Link,
   messageOf,
   openTopology,
-  sentinelMasters,
   type Topology,
 } from '../../backends/redis/diagnostics.js';
 import { nodeRuntime } from '../../engine/node-runtime.js';
@@ -15,6 +14,7 @@ import { CommandError } from '../command-error.js';
 import { diagnosticConnection } from './diagnostic-connection.js';
 import type { RedisPlace } from './redis-place.js';
 import { Server, TIMEOUT, within } from './server.js';
+import { refuseOtherKinds } from './wrong-server.js';
 
 const SLOTS = 16_384;
 /** Less than {@link TIMEOUT}, so that the client's own error, which gives the reason, comes first. */
@@ -69,25 +69,6 @@ export async function openRedis(place: RedisPlace): Promise<OpenRedis> {
     await opened.close();
     throw error;
   }
-}
-
-/** @throws CommandError if the server stores no locks, or only some of them */
-function refuseOtherKinds(info: string, { description, isCluster }: RedisPlace): void {
-  const masters = sentinelMasters(info);
-  if (masters !== undefined) {
-    throw new CommandError(
-      'usage',
-      `${description} is a Sentinel, which has no locks. Give the URL of the master that it watches: ${masters}`,
-    );
-  }
-  const enabled = /^cluster_enabled:(\d)/m.exec(info)?.[1];
-  if (enabled === undefined || isCluster === (enabled === '1')) return;
-  throw new CommandError(
-    'usage',
-    isCluster
-      ? `${description} is not a node of a cluster. Leave out --cluster`
-      : `${description} is a node of a cluster, and stores only some of the locks. Add --cluster`,
-  );
 }
 
 function replicaOf(info: string): ReplicaOf | undefined {

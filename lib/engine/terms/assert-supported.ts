@@ -25,6 +25,18 @@ export function assertNewest({ description, permitsRefusal }: LockBackend, what:
   );
 }
 
+/** @throws LockConfigurationError when an option is only for one name */
+export function assertForSeveral(
+  { permits, newest }: { readonly permits: number | undefined; readonly newest: boolean },
+  what: string,
+): void {
+  const option = permits !== undefined ? 'permits' : newest ? 'newest' : undefined;
+  if (option === undefined) return;
+  throw new LockConfigurationError(
+    `${what}: ${option} is for one name, not for several. Acquire them one by one, or leave out ${option}`,
+  );
+}
+
 /**
  * Refuses `release: 'background'` if a caller relies on the answer to the release.
  *

@@ -4,7 +4,10 @@ import { type Driver, SqlConnection } from '../driver/sql-connection.js';
 import type { LockServer } from '../server/lock-server.js';
 import type { SqlFailures } from './sql-failure.js';
 
-/** After this many milliseconds without a free session, the log warns, and callers that do not wait are refused. */
+/**
+ * After this many milliseconds without a free session, the log warns, and callers are refused that do not wait, or that
+ * already hold a lock and so keep a session from others.
+ */
 const PATIENCE = 1_000;
 /** How long to wait for the answer to a statement that does not wait for a lock, in milliseconds. */
 const STATEMENT_LIMIT = 2_000;
