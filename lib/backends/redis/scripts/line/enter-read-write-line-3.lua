@@ -56,6 +56,7 @@
 -- @include line/grant-permits
 -- @include line/serve-line
 -- @include line/enter-place
+-- @include line/is-held-by-others
 local lock, reserve, owner, waiterTimeout, publish = KEYS[2], tonumber(ARGV[4]), ARGV[5], tonumber(ARGV[6]), ARGV[7]
 local reads, pastLine = ARGV[8] == '1', ARGV[9] == '1'
 
@@ -88,16 +89,6 @@ if not busy then
   return { nextToken(), reserved, 1 }
 end
 
--- Whether somebody holds the lock whose release does not serve the line: SERVES_LINES in owner-ids.ts tells.
-local function isHeldByOthers()
-  for _, field in ipairs((lockFields(lock))) do
-    if field ~= 'mode' and string.sub(field, 15, 18) ~= '811e' then
-      return true
-    end
-  end
-  return false
-end
-
 local isFirst = enterPlace(lock, owner, micros, waiterTimeout, reads and 't read' or 't write')
-local listensAs = busy[3] or ((isFirst or reads) and isHeldByOthers() and 'write') or ''
+local listensAs = busy[3] or ((isFirst or reads) and isHeldByOthers((lockFields(lock))) and 'write') or ''
 return { busy[1], busy[2], listensAs, 0 }

@@ -1,6 +1,7 @@
 --[[
   Keeps places in the line of one lock. If there is room for the first place, serves the line again, because whoever was
-  granted the lock or told of it before may have died.
+  granted the lock or told of it before may have died. If the first place is kept and somebody holds the lock whose release
+  does not serve the line, tells it, so that it listens to that release: it may have been behind a place that has lapsed.
 
   KEYS[1]      lock
 
@@ -20,20 +21,28 @@
 -- @include line/grant-permits
 -- @include line/serve-line
 -- @include line/serve-if-room
+-- @include line/is-held-by-others
 local lock, publish, waiterTimeout = KEYS[1], ARGV[1], tonumber(ARGV[2])
 local places, lapses, terms = lineOf(lock)
 local now = serverTime()
-local kept = {}
+local kept, keepsFirst = {}, false
+local first = firstInLine(places, lapses, terms, now)
 
 for i = 3, #ARGV do
   local owner = ARGV[i]
   local lapse = redis.call('ZSCORE', lapses, owner)
   kept[i - 2] = lapse and tonumber(lapse) > now and 1 or 0
   if kept[i - 2] == 1 then
+    keepsFirst = keepsFirst or owner == first
     local position, permits = redis.call('ZSCORE', places, owner), lapse % 1
     keepPlace(places, lapses, terms, owner, position, now + waiterTimeout + permits, waiterTimeout)
   end
 end
 redis.call('PEXPIRE', newestOf(lock), waiterTimeout * 10)
-serveIfRoom(lock, publish)
+-- A lock that n may hold has no fields, and nobody else uses it.
+if keepsFirst and isHeldByOthers(redis.pcall('HKEYS', lock)) then
+  serveLine(lock, publish)
+else
+  serveIfRoom(lock, publish)
+end
 return kept
