@@ -13,8 +13,8 @@ const execute = promisify(execFile);
 
 /** What the program `shop` prints if it succeeds. */
 const SHOP = {
-  redis: { busy: true, grew: true },
-  memory: { busy: true, grew: true },
+  redis: { busy: true, grew: true, superseded: 'LockSupersededError', stands: true, permits: 2 },
+  memory: { busy: true, grew: true, superseded: 'LockSupersededError', stands: true, permits: 2 },
   decorated: { shipped: 'order:7 locked', after: false },
 };
 

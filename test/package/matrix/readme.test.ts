@@ -65,7 +65,7 @@ describe.each([
       it('compiles strictly, and locks', async () => {
         await app.compile('shop.ts', { module: 'nodenext' });
         expect(await app.run('shop.js', { REDIS_URL: redis.url })).toMatchObject({
-          redis: { busy: true, grew: true },
+          redis: { busy: true, grew: true, superseded: 'LockSupersededError', stands: true, permits: 2 },
           decorated: { shipped: 'order:7 locked', after: false },
         });
       });

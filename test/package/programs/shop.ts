@@ -40,12 +40,20 @@ async function withoutNest(backend: Parameters<typeof createLockService>[0]): Pr
   const [one, two] = [createLockService(backend), createLockService(backend)];
   const lease = await one.acquire('stock');
   const busy = await one.acquire('stock', { waitTime: 0 }).catch((error: unknown) => error instanceof LockBusyError);
+  const newest = [1, 2, 3].map(() =>
+    two.withLock('stock', { newest: true }, (held) => held.superseded).catch(({ name }: Error) => name),
+  );
+  const superseded = await newest[1];
   // Without a time limit, only a message can wake the waiter.
   const waiting = (backend.connection ? two : one).withLock('stock', ({ fencingToken }) => fencingToken);
   await lease.release();
   const grew = (await waiting) > lease.fencingToken;
+  const stands = Number(await newest[2]) > 0;
+  await newest[0];
+  const permits = await Promise.all([1, 2].map(() => one.acquire('seats', { permits: 2, waitTime: 0 })));
+  await Promise.all(permits.map((permit) => permit.release()));
   await Promise.all([one.close(), two.close()]);
-  return { busy, grew };
+  return { busy, grew, superseded, stands, permits: permits.length };
 }
 
 async function main(): Promise<void> {

@@ -12,6 +12,33 @@ class Orders {
   async ship(): Promise<string> {
     return 'shipped';
   }
+
+  @DistributedLock({ key: 'export:#<args[0]>', permits: 2, waitTime: 0 })
+  async export(_tenant: string, work: () => Promise<void>): Promise<void> {
+    await work();
+  }
+
+  @DistributedLock({ key: 'index', onBusy: 'newest' })
+  async index(change: number, work: () => Promise<void>): Promise<number | undefined> {
+    await work();
+    return change;
+  }
+}
+
+/** Two exports at a time, and of several changes of an index the first and the last one. */
+async function useBoth(orders: Orders): Promise<void> {
+  let end = () => {};
+  const open = new Promise<void>((resolve) => {
+    end = resolve;
+  });
+  const exports = [1, 2].map(() => orders.export('7', () => open));
+  const third = orders.export('7', () => open).catch((error: unknown) => error);
+  const changes = [1, 2, 3].map((change) => orders.index(change, () => open));
+  expect(await third).toBeInstanceOf(LockBusyError);
+  expect(await changes[1]).toBe(undefined);
+  end();
+  await Promise.all(exports);
+  expect(await Promise.all(changes)).toEqual([1, undefined, 3]);
 }
 
 async function start() {
@@ -41,6 +68,7 @@ async function passTime({ orders, locks, testing }: Started): Promise<void> {
   const next = orders.ship();
   await held.release();
   expect(await next).toBe('shipped');
+  await useBoth(orders);
 }
 
 type FakeTimers = Parameters<typeof vi.useFakeTimers>[0];
