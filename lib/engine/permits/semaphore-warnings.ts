@@ -30,7 +30,7 @@ export class SemaphoreWarnings {
       (state) => {
         if (state?.total === undefined || state.total === initial) return;
         this.services.events.logger.warn(
-          `${method}: the option permits is ${initial}, but ${what} was created with ${state.total} permits, and keeps them. Change the option, or call addPermits(${initial - state.total}) once. The lock option permits stores no number`,
+          `${method}: the option permits is ${initial}, but ${what} was created with ${state.total} permits, and keeps them. Change the option, or call addPermits(${initial - state.total}) once`,
         );
       },
       () => {}, // Only the warning is missing then.

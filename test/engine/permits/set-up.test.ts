@@ -104,7 +104,7 @@ describe.each(STORES)('a semaphore with the option permits, in %s', (store) => {
     for (let n = 0; n < 2; n++) await bob.locks[kind]('mail', { permits: 5 }).tryAcquire();
     await until(() => bob.logger.warnings.length > 0);
     expect(bob.logger.warnings).toEqual([
-      `${kind}: the option permits is 5, but the semaphore 'mail' was created with 3 permits, and keeps them. Change the option, or call addPermits(2) once. The lock option permits stores no number`,
+      `${kind}: the option permits is 5, but the semaphore 'mail' was created with 3 permits, and keeps them. Change the option, or call addPermits(2) once`,
     ]);
     expect(ann.logger.warnings).toEqual([]);
   });
