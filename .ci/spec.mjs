@@ -54,6 +54,7 @@ const ACTIONS = {
   FairQueue: ['Tick', 'Ask', 'Refresh', 'Leave', 'Release', 'Die'],
   SingleFlight: ['Call', 'AskAgain', 'Return', 'Throw', 'Execute', 'Read', 'Forget', 'Expire'],
   Detach: ['Tick', 'AskToDetach', 'Adopt', 'Renew', 'Leave', 'Release', 'Take', 'Execute', 'Read'],
+  Quorum: ['Tick', 'Ask', 'Renew', 'Agree', 'Begin', 'Confirm', 'Go', 'Execute', 'Release', 'Forget'],
   Permits: ['Tick', 'Ask', 'Try', 'Enter', 'Renew', 'Go', 'Release', 'Leave', 'Keep'],
   ReadWrite: [
     ...['Tick', 'Read', 'Write', 'RenewRead', 'RenewWrite', 'ReleaseRead', 'ReleaseWrite', 'Keep', 'Leave', 'Die'],
