@@ -48,15 +48,18 @@ Fit(zset) == LET all == {zset[o] : o \in Owners} IN CHOOSE end \in all : \A othe
 Current(zset) == [o \in Owners |-> IF zset[o] > now THEN zset[o] ELSE 0]
 Taken(zset, o, lease) == [Current(zset) EXCEPT ![o] = now + lease]
 
-(* Permits go to the first places as long as there is room for the first of them. *)
+(* Permits go to the first place for which there is room, as long as there is one. *)
 State(zset, places, order) == [zset |-> zset, line |-> places, order |-> order]
-RoomFor(places, zset) == HasRoom(limit[Head(places).owner], zset)
+RoomFor(o, zset) == HasRoom(limit[o], zset)
+Able(places, zset) == {i \in 1..Len(places) : places[i].lapses > now /\ RoomFor(places[i].owner, zset)}
 Order(order, o) == Append(SelectSeq(order, LAMBDA p : p # o), o)
 RECURSIVE Served(_)
 Served(s) ==
-  LET places == FromFirst(s.line) IN
-  IF places = <<>> \/ ~RoomFor(places, s.zset) THEN [s EXCEPT !.line = places]
-  ELSE LET o == Head(places).owner IN Served(State(Taken(s.zset, o, Claim), Tail(places), Order(s.order, o)))
+  LET places == FromFirst(s.line)
+      able == Able(places, s.zset) IN
+  IF able = {} THEN [s EXCEPT !.line = places]
+  ELSE LET o == places[CHOOSE i \in able : \A j \in able : i <= j].owner IN
+       Served(State(Taken(s.zset, o, Claim), Without(places, o), Order(s.order, o)))
 
 Is == State(In, line, granted)
 Becomes(s) == ends' = s.zset /\ until' = Fit(s.zset) /\ line' = s.line /\ granted' = SelectSeq(s.order, LAMBDA o : s.zset[o] > now)
@@ -92,7 +95,7 @@ Enter(o) ==
      THEN /\ Becomes(State(Taken(s.zset, o, terms[o]), Without(s.line, o), IF s.zset[o] > now THEN s.order ELSE Order(s.order, o)))
           /\ Hears(o)
           /\ overtaken' = (overtaken \/ (In[o] <= now /\ \E i \in 1..Len(s.line) : s.line[i].lapses > now /\
-               \A j \in 1..i : s.line[j].owner # o /\ limit[s.line[j].owner] >= limit[o]))
+               limit[s.line[i].owner] >= limit[o] /\ \A j \in 1..i : s.line[j].owner # o))
      ELSE /\ LET place == [owner |-> o, lapses |-> Lapse] IN
              Becomes([s EXCEPT !.line = IF IsIn(o, @) THEN [i \in 1..Len(@) |-> IF @[i].owner = o THEN place ELSE @[i]]
                                         ELSE Appended(FromFirst(@), place)])
@@ -136,7 +139,6 @@ Longer == CHOOSE lease \in Leases : \A other \in Leases : other <= lease
 NothingIsLeft == \A o \in Owners : phase[o] = "left" /\ o \in Holders =>
                    In[o] <= since[o] + Timeout + Max(Longer, WaiterTimeout + Claim)
 TheDeadMakeWay == \A i \in 1..Len(line) : phase[line[i].owner] = "left" => line[i].lapses <= since[line[i].owner] + Timeout + WaiterTimeout
-(* Nobody goes past places that all have as large an n.  If the first one has a smaller n, for which there is no room,  *)
-(* others go past it, and past those behind it.                                                                        *)
+(* Nobody goes past a place that has as large an n.  Others go past a place with a smaller n, for which there is no room. *)
 NobodyIsOvertaken == ~overtaken
 ==============================================================================

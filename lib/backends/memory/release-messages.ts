@@ -69,7 +69,10 @@ export class ReleaseMessages {
     this.publish(lineChannel(key, clientOf(owner)), { kind: 'message', owner, lock });
   }
 
-  /** Whether a lock has room for the first place of its line: a permit, the whole lock, or room beside its readers. */
+  /**
+   * Whether a lock has room for the first place of its line: the whole lock, or room beside its readers; or a permit for
+   * one of the places in front.
+   */
   hasRoom(key: string, now: number): boolean {
     const line = this.store.lines.get(key, now);
     const owner = line?.head(now)?.[0];
@@ -77,21 +80,33 @@ export class ReleaseMessages {
     const record = this.store.locks.get(key, now);
     if (record === undefined) return true;
     if (line.typeOf(owner) === 'read') return record.state(now).mode === 'read';
-    return record.admits(owner, 'permits', now, line.permits.get(owner));
+    return this.firstWithPermit(key, now) !== undefined;
   }
 
-  /** Grants permits to the first places of a line as long as there is room. @returns whether it granted any */
+  /** Grants permits to the places in front, in their order. @returns whether it granted any */
   private grantPermits(key: string, now: number): boolean {
     let granted = false;
-    while (this.hasRoom(key, now)) {
-      const line = this.store.lines.get(key, now);
-      const owner = line?.head(now)?.[0];
-      if (owner === undefined || !line?.permits.has(owner)) break;
+    for (let owner = this.firstWithPermit(key, now); owner !== undefined; owner = this.firstWithPermit(key, now)) {
       grant(this.store, { key, type: 'permits', owner }, CLAIM, now);
       this.publish(lineChannel(key, clientOf(owner)), { kind: 'message', owner, lock: 'granted' });
       granted = true;
     }
     return granted;
+  }
+
+  /**
+   * The first place that wants one of n permits and has room. A place that wants a smaller n may have no room where one
+   * behind it has.
+   */
+  private firstWithPermit(key: string, now: number): string | undefined {
+    const line = this.store.lines.get(key, now);
+    const record = this.store.locks.get(key, now);
+    for (const owner of line?.owners(now) ?? []) {
+      const permits = line?.permits.get(owner);
+      if (permits === undefined) return undefined;
+      if (record?.admits(owner, 'permits', now, permits) ?? true) return owner;
+    }
+    return undefined;
   }
 
   /** Tells the reader or writer in front that it may ask, and all readers right behind a reader. */

@@ -135,6 +135,38 @@ export function describePermits(world: ContractWorld): void {
       expect(await joe.remaining()).toBeGreaterThan(CLAIM);
     });
 
+    it('goes to the next in line that has room, past one that wants fewer holders, but to none that came later', async () => {
+      if (!lines()) return;
+      const [ann, bob, eve, joe] = owners();
+      const meg = world.owner('permits', ann.key, ann.client);
+      await ann.take({ permits: 1 });
+      await bob.take(two);
+      await eve.meet({ ...waiting, permits: 1 });
+      await joe.meet(waiting);
+      const listener = await world.listenInLine(joe);
+      await bob.release();
+      await listener.hears();
+      expect(await joe.holds()).toBe(true);
+      await meg.meet(waiting);
+      await joe.release();
+      expect(await holders(ann)).toEqual([ann.owner, meg.owner].sort());
+      await ann.release();
+      await meg.release();
+      expect(await holders(ann)).toEqual([eve.owner]);
+    });
+
+    it('is granted to the next in line that has room when a place is kept, past one that wants fewer holders', async () => {
+      if (!lines()) return;
+      const [ann, bob, eve, joe] = owners();
+      await ann.take({ permits: 1 });
+      await bob.take({ ...two, leaseTime: SHORT });
+      await eve.meet({ ...waiting, permits: 1 });
+      await joe.meet(waiting);
+      await world.elapse(SHORT + 1);
+      await joe.refreshWaiter();
+      expect(await joe.holds()).toBe(true);
+    });
+
     it('tells nobody when a process takes the permit that it was granted', async () => {
       if (!lines()) return;
       const [ann, bob, eve, joe] = owners();

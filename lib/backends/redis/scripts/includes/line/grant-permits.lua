@@ -17,20 +17,27 @@ local function hasRoom(lock, lapse, now, terms)
   return type(held) == 'number' and held < math.max(1, lapse % 1 / PERMIT)
 end
 
--- Grants permits to the first places of a line as long as there is room, by `tell(owner, message)`. The first one is only
--- told if there is none.
+-- How many places are looked at for whether there is room for them.
+local MOST_PLACES = 128
+
+-- Grants permits to the places in front, in their order, by `tell(owner, message)`. A place that wants a smaller n may have
+-- no room where one behind it has. Returns whether it granted any.
 local function grantPermits(lock, places, lapses, terms, now, tell)
-  local first, lapse = firstInLine(places, lapses, terms, now)
-  if not hasRoom(lock, lapse, now) then
-    return tell(first, first)
-  end
-  while first and lapse % 1 > 0 and hasRoom(lock, lapse, now) do
-    redis.call('ZADD', lock, now + CLAIM, first)
-    if redis.call('PTTL', lock) < CLAIM then
-      redis.call('PEXPIRE', lock, CLAIM)
+  local isGranted = false
+  for _, place in ipairs(redis.call('ZRANGE', places, 0, MOST_PLACES - 1)) do
+    local lapse = tonumber(redis.call('ZSCORE', lapses, place) or 0)
+    if lapse > now and lapse % 1 == 0 then
+      break
     end
-    leaveLine(places, lapses, terms, first)
-    tell(first, first .. ' granted')
-    first, lapse = firstInLine(places, lapses, terms, now)
+    if lapse > now and hasRoom(lock, lapse, now) then
+      redis.call('ZADD', lock, now + CLAIM, place)
+      if redis.call('PTTL', lock) < CLAIM then
+        redis.call('PEXPIRE', lock, CLAIM)
+      end
+      leaveLine(places, lapses, terms, place)
+      tell(place, place .. ' granted')
+      isGranted = true
+    end
   end
+  return isGranted
 end

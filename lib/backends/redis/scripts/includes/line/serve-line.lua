@@ -20,6 +20,14 @@ local function tellPlaces(lock, places, lapses, terms, kind, now, tell)
   return { canAsk and math.min(CLAIM, lapse - now) or lapse - now, first }
 end
 
+-- Returns `tell(owner, message)`, which tells the client of a place.
+local function tellerOf(lock, publish)
+  return function(owner, message)
+    local client = string.match(owner, '^(.*):') or owner
+    publishTo(publish, prefixed('nestjs_redis_lock_turn', lock) .. ':' .. client, message)
+  end
+end
+
 -- Grants a free lock to the first place of its line, and tells its client. A lock that is held is not granted: the client
 -- is only told, and asks what has changed. If clients listen that stand in no line, every second release leaves the lock
 -- to them: it is granted to nobody until their head start is over. If it is uncertain whether any listen, they get none.
@@ -35,12 +43,12 @@ local function serveLine(lock, publish, listeners, uncounted)
   if not first then
     return
   end
-  local function tell(owner, message)
-    local client = string.match(owner, '^(.*):') or owner
-    publishTo(publish, prefixed('nestjs_redis_lock_turn', lock) .. ':' .. client, message)
-  end
+  local tell = tellerOf(lock, publish)
   if lapse % 1 > 0 then
-    return grantPermits(lock, places, lapses, terms, now, tell)
+    if not grantPermits(lock, places, lapses, terms, now, tell) then
+      tell(first, first)
+    end
+    return
   end
   local kind = redis.call('HGET', terms, first)
   if kind and string.sub(kind, 1, 2) == 't ' then
