@@ -82,7 +82,7 @@ function reportUnhandled(output: Output): () => void {
 async function runCommand(command: Command, line: CommandLine, place: RedisPlace, output: Output): Promise<number> {
   const redis = await openRedis(place);
   try {
-    noteReplica(redis, line, place, output);
+    noteReplica(redis.replicaOf, line, place, output);
     const locks = createLockService({
       connection: redis.connection,
       keyPrefix: line.options.prefix,

@@ -14,7 +14,7 @@ import { CommandError } from '../command-error.js';
 import { diagnosticConnection } from './diagnostic-connection.js';
 import type { RedisPlace } from './redis-place.js';
 import { Server, TIMEOUT, within } from './server.js';
-import { refuseOtherKinds } from './wrong-server.js';
+import { type ReplicaOf, refuseOtherKinds, replicaOf } from './wrong-server.js';
 
 const SLOTS = 16_384;
 /** Less than {@link TIMEOUT}, so that the client's own error, which gives the reason, comes first. */
@@ -43,14 +43,6 @@ interface Opened {
   close(): Promise<void>;
 }
 
-/** The master of a replica. */
-export interface ReplicaOf {
-  /** `host:port` */
-  readonly master: string;
-  /** Whether the replica is connected to its master. */
-  readonly isLinked: boolean;
-}
-
 /**
  * Connects. If the first connection fails, the error is thrown immediately. A connection that breaks later is opened
  * again.
@@ -69,12 +61,6 @@ export async function openRedis(place: RedisPlace): Promise<OpenRedis> {
     await opened.close();
     throw error;
   }
-}
-
-function replicaOf(info: string): ReplicaOf | undefined {
-  const field = (name: string) => new RegExp(`^${name}:(.*?)\\r?$`, 'm').exec(info)?.[1];
-  if (field('role') !== 'slave') return undefined;
-  return { master: `${field('master_host')}:${field('master_port')}`, isLinked: field('master_link_status') === 'up' };
 }
 
 /** Connects to the server of the URL. */

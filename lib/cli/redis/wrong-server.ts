@@ -2,8 +2,15 @@ import { sentinelMasters } from '../../backends/redis/diagnostics.js';
 import { CommandError } from '../command-error.js';
 import type { CommandLine } from '../command-line.js';
 import type { Output } from '../output.js';
-import type { OpenRedis } from './open-redis.js';
 import type { RedisPlace } from './redis-place.js';
+
+/** The master of a replica. */
+export interface ReplicaOf {
+  /** `host:port` */
+  readonly master: string;
+  /** Whether the replica is connected to its master. */
+  readonly isLinked: boolean;
+}
 
 /** @throws CommandError if the server stores no locks, or only some of them */
 export function refuseOtherKinds(info: string, { description, isCluster }: RedisPlace): void {
@@ -24,19 +31,26 @@ export function refuseOtherKinds(info: string, { description, isCluster }: Redis
   );
 }
 
+/** @param info the reply to INFO */
+export function replicaOf(info: string): ReplicaOf | undefined {
+  const field = (name: string) => new RegExp(`^${name}:(.*?)\\r?$`, 'm').exec(info)?.[1];
+  if (field('role') !== 'slave') return undefined;
+  return { master: `${field('master_host')}:${field('master_port')}`, isLinked: field('master_link_status') === 'up' };
+}
+
 /**
  * Notes that a replica may have old data.
  *
  * @throws CommandError for a release on a replica, because its master would still have the lock
  */
 export function noteReplica(
-  { replicaOf }: OpenRedis,
+  replica: ReplicaOf | undefined,
   { verb }: CommandLine,
   { description }: RedisPlace,
   output: Output,
 ): void {
-  if (replicaOf === undefined) return;
-  const { master, isLinked } = replicaOf;
+  if (replica === undefined) return;
+  const { master, isLinked } = replica;
   if (verb === 'release')
     throw new CommandError(
       'usage',
