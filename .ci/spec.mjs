@@ -3,6 +3,7 @@
 //   npm run suite -- spec --deep          larger bounds
 //   npm run suite -- spec --coverage      how often each action was taken
 //   npm run suite -- spec --traces        only the traces
+//   npm run suite -- spec --promises      only that the promises hold, without the mutants; and the traces
 //   npm run suite -- spec --only Detach   only this module, and its mutants
 import { spawn, spawnSync } from 'node:child_process';
 import { once } from 'node:events';
@@ -18,6 +19,7 @@ const { values } = parseArgs({
     deep: { type: 'boolean' },
     coverage: { type: 'boolean' },
     traces: { type: 'boolean' },
+    promises: { type: 'boolean' },
     only: { type: 'string' },
   },
 });
@@ -155,7 +157,7 @@ const isWanted = (name) => (values.only ?? name) === name;
 if (!values.traces) {
   for (const name of Object.keys(ACTIONS).filter(isWanted)) await check(name);
   const mutants = readdirSync(join(spec, 'mutants')).filter(
-    (file) => file.endsWith('.cfg') && isWanted(file.split('.')[0]),
+    (file) => !values.promises && file.endsWith('.cfg') && isWanted(file.split('.')[0]),
   );
   // Two at a time: most of them take as long as Java takes to start.
   const left = mutants.sort().values();
