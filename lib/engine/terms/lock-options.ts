@@ -56,8 +56,8 @@ export interface LockOptions {
    */
   readonly permits?: number;
   /**
-   * Whether only the newest caller waits for the lock, in all processes. Who comes later takes the place of the one that
-   * waits, whose call fails with LockSupersededError at once. So at most one call holds the lock and one waits, and the
+   * Whether only the newest caller waits for the lock, in all processes. A later call takes the place of the one that
+   * waits, which fails with LockSupersededError at once. So at most one call holds the lock and one waits, and the
    * last call always runs, after all others were made. `lease.superseded` is how many calls it stands for.
    *
    * Nothing is stored: if the process of the last caller dies, nobody runs in its place. Nor does anybody if its

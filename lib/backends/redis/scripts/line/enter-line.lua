@@ -42,9 +42,9 @@
 -- @include line/line-of
 -- @include line/keep-place
 -- @include line/first-in-line
--- @include line/enter-as-newest
 -- @include line/grant-permits
 -- @include line/serve-line
+-- @include line/enter-as-newest
 -- @include line/enter-place
 local clock, lock, counter = KEYS[1], KEYS[2], KEYS[3]
 local reserve, owner, waiterTimeout, publish = tonumber(ARGV[4]), ARGV[5], tonumber(ARGV[6]), ARGV[7]

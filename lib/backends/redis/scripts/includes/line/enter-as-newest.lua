@@ -24,7 +24,7 @@ local function enterAsNewest(lock, publish, owner, superseded, order, micros, wa
   if position then
     keepPlace(places, lapses, terms, owner, position, math.floor(micros / 1000) + waiterTimeout, waiterTimeout)
     leaveLine(places, lapses, terms, last)
-    publishTo(publish, prefixed('nestjs_redis_lock_turn', lock) .. ':' .. (string.match(last, '^(.*):') or last), last)
+    tellerOf(lock, publish)(last, last)
   end
   if order and order == lastOrder then
     superseded = count

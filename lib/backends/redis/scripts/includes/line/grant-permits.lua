@@ -7,14 +7,22 @@ local PERMIT = 1 / 2048
 -- The terms of a place that is told when it may read.
 local READS = 't read'
 
+-- How many hold a lock, or an error if it is not one that n may hold.
+local function permitHolderCount(lock, now)
+  return redis.pcall('ZCOUNT', lock, '(' .. now, '+inf')
+end
+
+local function hasPermit(held, lapse)
+  return type(held) == 'number' and held < math.max(1, lapse % 1 / PERMIT)
+end
+
 -- Whether a lock has room for a place that lapses at this time, and has these terms: a permit, the whole lock, or room
 -- beside its readers.
 local function hasRoom(lock, lapse, now, terms)
   if terms == READS and redis.pcall('HGET', lock, 'mode') == 'read' then
     return true
   end
-  local held = redis.pcall('ZCOUNT', lock, '(' .. now, '+inf')
-  return type(held) == 'number' and held < math.max(1, lapse % 1 / PERMIT)
+  return hasPermit(permitHolderCount(lock, now), lapse)
 end
 
 -- How many places are looked at for whether there is room for them.
@@ -23,20 +31,20 @@ local MOST_PLACES = 128
 -- Grants permits to the places in front, in their order, by `tell(owner, message)`. A place that wants a smaller n may have
 -- no room where one behind it has. Returns whether it granted any.
 local function grantPermits(lock, places, lapses, terms, now, tell)
-  local isGranted = false
+  local isGranted, held = false, permitHolderCount(lock, now)
   for _, place in ipairs(redis.call('ZRANGE', places, 0, MOST_PLACES - 1)) do
     local lapse = tonumber(redis.call('ZSCORE', lapses, place) or 0)
     if lapse > now and lapse % 1 == 0 then
       break
     end
-    if lapse > now and hasRoom(lock, lapse, now) then
+    if lapse > now and hasPermit(held, lapse) then
       redis.call('ZADD', lock, now + CLAIM, place)
       if redis.call('PTTL', lock) < CLAIM then
         redis.call('PEXPIRE', lock, CLAIM)
       end
       leaveLine(places, lapses, terms, place)
       tell(place, place .. ' granted')
-      isGranted = true
+      isGranted, held = true, permitHolderCount(lock, now)
     end
   end
   return isGranted

@@ -1,4 +1,5 @@
--- Serves the line if there is room for its first place, or for a permit of one behind it, because whoever was served before may have died.
+-- Serves the line if there is room for its first place, or for a permit of one behind it, because whoever was served
+-- before may have died.
 local function serveIfRoom(lock, publish)
   local places, lapses, terms = lineOf(lock)
   local now = serverTime()
