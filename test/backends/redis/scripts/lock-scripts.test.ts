@@ -30,6 +30,28 @@ describe('acquire-reentrant', () => {
     await until(async () => (await used(`lock:${locks++}`)).join() === '1,1,1,0,1,1');
   });
 
+  it('finds out by one command that all locks of a batch are free', async () => {
+    await world.redis.config('RESETSTAT');
+    await world.run('acquire-reentrant', [CLOCK, 'a', 'b', 'c'], [LATER, 0, MINUTE, 0, 'c:1', 'c:2', 'c:3']);
+    const stats = await world.redis.info('commandstats');
+    expect(stats).toContain('cmdstat_exists:calls=1,');
+    expect(stats).not.toContain('cmdstat_pttl');
+  });
+
+  it('gives a free lock that a batch names twice to the first', async () => {
+    await world.redis.set(CLOCK, AHEAD);
+    const owners = ['c:1', 'c:2', 'c:3'];
+    const reply = await world.run('acquire-reentrant', [CLOCK, 'a', 'b', 'a'], [LATER, 0, MINUTE, 0, ...owners]);
+    expect(reply).toMatchObject([0, AHEAD + 1, AHEAD + 2, [expect.any(Number), 'c:1']]);
+    expect(await world.redis.hgetall('a')).toEqual({ 'c:1': '1' });
+  });
+
+  it('takes free locks of a batch for a user without the right to EXISTS', async () => {
+    const args = [LATER, 0, MINUTE, 0, 'c:1', 'c:2'];
+    await world.runWithout(['exists'], 'acquire-reentrant', [CLOCK, 'a', 'b'], args);
+    expect(await world.redis.hgetall('b')).toEqual({ 'c:2': '1' });
+  });
+
   it('reads the lease of a single busy lock once', async () => {
     await world.run('acquire-reentrant', [CLOCK, 'a'], [LATER, 0, MINUTE, 0, 'c:1']);
     await world.redis.config('RESETSTAT');

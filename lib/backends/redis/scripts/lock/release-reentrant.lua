@@ -15,9 +15,9 @@
 local find = string.find
 local attempt = redis.pcall
 local publish = ARGV[1]
-local answers = {}
+local answers = { unpack(KEYS) }
 -- The keys under which the lines of the released locks would be.
-local lines = {}
+local lines = { unpack(KEYS) }
 local released = 0
 
 for i = 1, #KEYS do
@@ -50,7 +50,7 @@ for i = 2, #answers do
 end
 local reply = same and answers[1] or answers
 -- Most locks have no line. One command finds that out for all of them, and what serves a line is not even defined.
-local lineCount = publish ~= '' and released > 0 and attempt('EXISTS', unpack(lines))
+local lineCount = publish ~= '' and released > 0 and attempt('EXISTS', unpack(lines, 1, released))
 if type(lineCount) ~= 'number' or lineCount == 0 then
   return reply
 end
