@@ -53,7 +53,7 @@ export function storeResult(
 }
 
 function releaseWithoutResult(services: Services, held: HeldLock): Promise<ReleaseOutcome> {
-  return new RecallableRelease(services, held, () => {}).send(undefined) as Promise<ReleaseOutcome>;
+  return new RecallableRelease(services, held).send(undefined) as Promise<ReleaseOutcome>;
 }
 
 /**

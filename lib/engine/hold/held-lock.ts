@@ -17,7 +17,7 @@ export interface LockKeeper {
    * caller may continue at once.
    *
    * @param now the current moment, to save reading the clocks again
-   * @param listener for a caller that does not wait; receives the outcome later if the result is `undefined`
+   * @param listener receives the outcome later if the result is `undefined`
    */
   giveBack(held: HeldLock, now?: Moment, listener?: ReleaseListener): GivenBack;
   /** Removes the lock from queues and renewals, and lets it lapse. Nobody gets it here any more. */
@@ -39,8 +39,12 @@ export type ReleaseOutcome = 'released' | 'gone' | 'unreachable';
 /** See {@link LockKeeper.giveBack}. */
 export type GivenBack = ReleaseOutcome | Promise<ReleaseOutcome> | undefined;
 
-/** A caller that does not wait for its release. */
+/** Receives the outcome of a release. It saves the promise of that outcome, and one more for each that follows. */
 export interface ReleaseListener {
+  /** Whether its caller waits for the release, and therefore needs {@link ending}. */
+  readonly waits: boolean;
+  /** For a caller that waits: settles after `releaseSettled`, and rejects with what that throws. */
+  ending: Promise<void> | undefined;
   releaseSettled(outcome: ReleaseOutcome): void;
 }
 

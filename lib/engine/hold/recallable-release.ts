@@ -4,6 +4,11 @@ import { unreleasedOwner } from '../ask/unused-owner.js';
 import type { Services } from '../services.js';
 import type { HeldLock, ReleaseListener, ReleaseOutcome } from './held-lock.js';
 
+/** Told when the backend has answered a release, or gave no answer. */
+export interface ReleaseSender {
+  releaseAnswered(release: RecallableRelease, reply: ReleaseReply | undefined): void;
+}
+
 /**
  * The release of a held lock in the backend. Until it is sent, it can be recalled, and the lock is held as before. If
  * the lock is given back again before the request would have been sent, the same request is resumed. Otherwise a loop
@@ -21,19 +26,18 @@ export class RecallableRelease implements ReleaseRequest, Departing {
   readonly key: string;
   readonly type: HeldType;
   readonly owner: string;
-  /** Receives the outcome; undefined: the caller of {@link send} awaits its promise instead. */
+  /** Receives the outcome if its caller does not wait. */
   private listener: ReleaseListener | undefined;
-  /** After a recall, the outcome for the caller of {@link send}: see {@link passed}. */
+  /** After a recall, the outcome for the caller of {@link send} if it waits: see {@link passed}. */
   private recalled: ReleaseOutcome | Promise<ReleaseOutcome> | undefined;
 
   /**
-   * @param answered called when the request is settled, with the reply. If there was no answer, it is called without
-   *   one, and the lock is released in the background
+   * @param sender told of the answer. If there is none, the lock is released in the background
    */
   constructor(
     private readonly services: Pick<Services, 'backend' | 'backgroundReleases' | 'clock' | 'unsettledReleases'>,
     readonly held: HeldLock,
-    private readonly answered: (reply: ReleaseReply | undefined) => void,
+    private readonly sender?: ReleaseSender,
   ) {
     this.key = held.key;
     this.type = held.type;
@@ -42,9 +46,17 @@ export class RecallableRelease implements ReleaseRequest, Departing {
 
   /** @returns the outcome; undefined when `listener` receives it */
   send(listener: ReleaseListener | undefined): Promise<ReleaseOutcome> | undefined {
-    this.listener = listener;
     this.services.unsettledReleases.begin(this);
-    const outcome = this.services.backend.release(this).then(
+    const answer = this.services.backend.release(this);
+    if (listener?.waits) {
+      listener.ending = answer.then(
+        (reply) => this.tell(listener, reply),
+        () => this.tell(listener, undefined),
+      );
+      return undefined;
+    }
+    this.listener = listener;
+    const outcome = answer.then(
       (reply) => this.settle(reply),
       () => this.settle(undefined),
     );
@@ -81,10 +93,19 @@ export class RecallableRelease implements ReleaseRequest, Departing {
     this.withdrawn = false;
     this.services.unsettledReleases.begin(this);
     this.listener = listener;
-    if (listener !== undefined) return undefined;
-    return new Promise((resolve) => {
-      this.listener = { releaseSettled: resolve };
+    if (listener?.waits === false) return undefined;
+    const outcome = new Promise<ReleaseOutcome>((resolve) => {
+      this.listener = { waits: false, ending: undefined, releaseSettled: resolve };
     });
+    if (listener === undefined) return outcome;
+    listener.ending = outcome.then((settled) => listener.releaseSettled(settled));
+    return undefined;
+  }
+
+  private tell(listener: ReleaseListener, reply: ReleaseReply | undefined): void | Promise<void> {
+    const outcome = this.settle(reply);
+    if (typeof outcome === 'string') return listener.releaseSettled(outcome);
+    return outcome.then((settled) => listener.releaseSettled(settled));
   }
 
   private settle(reply: ReleaseReply | undefined): ReleaseOutcome | Promise<ReleaseOutcome> {
@@ -94,16 +115,16 @@ export class RecallableRelease implements ReleaseRequest, Departing {
   }
 
   private outcomeOf(reply: ReleaseReply | undefined): ReleaseOutcome {
-    const { held, answered, services } = this;
+    const { held, sender, services } = this;
     const { backgroundReleases, unsettledReleases } = services;
     unsettledReleases.end(this);
     if (reply === undefined) {
       backgroundReleases.release(unreleasedOwner(held));
-      answered(undefined);
+      sender?.releaseAnswered(this, undefined);
       return 'unreachable';
     }
     backgroundReleases.followUp(held);
-    answered(reply);
+    sender?.releaseAnswered(this, reply);
     return answeredOutcome(services, held, reply.released, reply.resent);
   }
 }

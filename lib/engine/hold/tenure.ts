@@ -174,13 +174,15 @@ export class Tenure {
       this.release = latestRelease;
       return latestRelease.resume(listener);
     }
-    const release = new RecallableRelease(this.services, held, (reply) => {
-      this.endDeparture();
-      if (this.release === release) this.release = undefined;
-      this.queue.released(held, reply);
-    });
+    const release = new RecallableRelease(this.services, held, this);
     this.latestRelease = this.release = release;
     return release.send(listener);
+  }
+
+  releaseAnswered(release: RecallableRelease, reply: ReleaseReply | undefined): void {
+    this.endDeparture();
+    if (this.release === release) this.release = undefined;
+    this.queue.released(release.held, reply);
   }
 
   /** Withdraws a {@link recallable} release. Its lock has to be held again. */

@@ -32,6 +32,8 @@ type LeaseServices = Pick<
 
 const NONE: readonly HeldLock[] = [];
 const ENDED: Promise<void> = Promise.resolve();
+/** As {@link ENDED}, for a caller that does not wait for the release. */
+const IN_BACKGROUND: Promise<void> = Promise.resolve();
 
 /** The {@link Lease} of one lock, or of several locks of one service. It has a share in each of them. */
 export class LockLease implements ScopedLease, LockShare, ReleaseListener {
@@ -40,7 +42,7 @@ export class LockLease implements ScopedLease, LockShare, ReleaseListener {
   next: LockLease | undefined;
   private readonly token: number;
   private readonly severalTokens: LeaseTokens | undefined;
-  private ending: Promise<void> | undefined;
+  ending: Promise<void> | undefined;
   private controller: AbortController | undefined;
   loss: LockLostError | undefined;
   /** The lock was detached, and stays locked after this lease. */
@@ -194,8 +196,9 @@ export class LockLease implements ScopedLease, LockShare, ReleaseListener {
    */
   releaseAs(mode: ReleaseMode): Promise<void> | undefined {
     if (this.ending !== undefined) return mode === 'background' ? undefined : this.ending.catch(() => {});
-    this.ending = ENDED; // an event listener or abort handler may call release() again
-    const ending = this.end(mode);
+    // Set before the end, because an event listener or abort handler may call release() again.
+    this.ending = mode === 'background' ? IN_BACKGROUND : ENDED;
+    const ending = this.end();
     if (ending !== undefined) this.ending = ending;
     return ending;
   }
@@ -294,7 +297,7 @@ export class LockLease implements ScopedLease, LockShare, ReleaseListener {
     if (this.loss !== undefined) throw this.loss;
   }
 
-  private end(mode: ReleaseMode): Promise<void> | undefined {
+  private end(): Promise<void> | undefined {
     const { clock, events } = this.services;
     const now = clock.now();
     this.services.watchdog.noticeBlock(now);
@@ -302,12 +305,11 @@ export class LockLease implements ScopedLease, LockShare, ReleaseListener {
       this.loss = this.judge();
       this.controller?.abort(this.loss);
     }
-    const isFreed = (lock: HeldLock) => lock.shares.length === 1 && !isKept(lock, now);
-    const freed = events.timed ? this.locks.filter(isFreed) : NONE;
-    const dropped =
-      mode === 'confirmed' ? dropShares(this.services, this.locks, this, now) : this.releaseInBackground(now);
-    if (typeof dropped === 'object')
-      return dropped.then((outcome) => this.ended(outcome, freed, outcome !== 'unreachable'));
+    const freed = events.timed ? freedBy(this, now) : NONE;
+    const { waits } = this;
+    const dropped = waits ? this.dropShares(now, freed) : this.releaseInBackground(now);
+    if (typeof dropped === 'object') return this.endedBy(dropped, freed);
+    if (waits && dropped === undefined) return this.ending;
     // The locks were handed off in this process, are still shared, or nobody waits, so no promise is needed.
     try {
       this.ended(dropped ?? 'released', freed, dropped !== undefined);
@@ -317,11 +319,29 @@ export class LockLease implements ScopedLease, LockShare, ReleaseListener {
     }
   }
 
+  private endedBy(dropped: Promise<ReleaseOutcome>, freed: readonly HeldLock[]): Promise<void> {
+    return dropped.then((outcome) => this.ended(outcome, freed, outcome !== 'unreachable'));
+  }
+
+  /** Whether the caller waits for the release. */
+  get waits(): boolean {
+    return this.ending !== IN_BACKGROUND;
+  }
+
   /** Past its deadline by this process's clocks, a lock is lost, whatever the backend would say. @returns the loss */
   private judge(): LockLostError | undefined {
     const { watchdog } = this.services;
     for (const lock of this.locks) watchdog.judge(lock);
     return this.locks.find(({ lost }) => lost !== undefined)?.lost;
+  }
+
+  /** Gives back all shares. Undefined: {@link ending} is the promise to wait for. */
+  private dropShares(now: Moment, freed: readonly HeldLock[]): GivenBack {
+    const { services, locks } = this;
+    if (locks.length === 1) return drop(services, locks[0], this, now, freed.length === 0 ? this : undefined);
+    return Promise.all(locks.map((lock) => drop(services, lock, this, now))).then((all) =>
+      worst(all as ReleaseOutcome[]),
+    );
   }
 
   /** Gives back all shares without waiting. Undefined: some releases have not been answered yet. */
@@ -339,8 +359,9 @@ export class LockLease implements ScopedLease, LockShare, ReleaseListener {
     return all;
   }
 
-  /** Called when the release is answered after its caller has continued. */
+  /** @throws LockLostError for a caller that waits, if it has to be told of a loss */
   releaseSettled(outcome: ReleaseOutcome): void {
+    if (this.waits) return this.ended(outcome, NONE, outcome !== 'unreachable');
     this.services.work.releaseEnded();
     if (this.loss !== undefined) return;
     if (outcome !== 'gone') return;
@@ -405,17 +426,9 @@ class LeaseTokens {
   }
 }
 
-/** Gives back a share in each of these locks. Returns a promise only if there is something to wait for. */
-function dropShares(
-  services: LeaseServices,
-  locks: readonly HeldLock[],
-  share: LockShare,
-  now: Moment,
-): ReleaseOutcome | Promise<ReleaseOutcome> {
-  if (locks.length === 1) return drop(services, locks[0], share, now) as Exclude<GivenBack, undefined>;
-  return Promise.all(locks.map((lock) => drop(services, lock, share, now))).then((all) =>
-    worst(all as ReleaseOutcome[]),
-  );
+/** The locks that are freed, or passed on, when this share is given back: for the event of the release. */
+function freedBy({ locks }: LockLease, now: Moment): readonly HeldLock[] {
+  return locks.filter((lock) => lock.shares.length === 1 && !isKept(lock, now));
 }
 
 function drop(

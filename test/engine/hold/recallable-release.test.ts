@@ -1,6 +1,12 @@
+import assert from 'node:assert/strict';
 import type { ReleaseReply } from '../../../lib/backends/lock-backend.js';
 import { Attempt } from '../../../lib/engine/ask/attempt.js';
-import { HeldLock, type LockKeeper, type ReleaseOutcome } from '../../../lib/engine/hold/held-lock.js';
+import {
+  HeldLock,
+  type LockKeeper,
+  type ReleaseListener,
+  type ReleaseOutcome,
+} from '../../../lib/engine/hold/held-lock.js';
 import { RecallableRelease } from '../../../lib/engine/hold/recallable-release.js';
 import { openVirtualWorld } from '../../support/lock-world.js';
 import { latch } from '../../support/section.js';
@@ -26,14 +32,15 @@ describe('a release', () => {
     await attempt.outcome(Promise.resolve({ ...reply, validUntil: lateCopiesUntil }), () => {});
     const held = new HeldLock(KEEPER, attempt, false, reply, 0);
     const replies: (ReleaseReply | undefined)[] = [];
-    const release = new RecallableRelease(services, held, (answer) => replies.push(answer));
+    const release = new RecallableRelease(services, held, { releaseAnswered: (_, reply) => void replies.push(reply) });
     return { ...process, release, replies };
   };
 
   /** A listener, and what it has heard. */
-  const listener = () => {
+  const listener = (waits = false): ReleaseListener & { heard: ReleaseOutcome[] } => {
     const heard: ReleaseOutcome[] = [];
-    return { heard, releaseSettled: (outcome: ReleaseOutcome) => void heard.push(outcome) };
+    const releaseSettled = (outcome: ReleaseOutcome) => void heard.push(outcome);
+    return { heard, waits, ending: undefined, releaseSettled };
   };
 
   it('tells its caller, or its listener, that the lock was released', async () => {
@@ -45,6 +52,19 @@ describe('a release', () => {
     expect(second.release.send(listening)).toBeUndefined();
     await second.runtime.settle();
     expect(listening.heard).toEqual(['released']);
+  });
+
+  it('lets a listener that waits receive the outcome before the waiting ends, or fail', async () => {
+    const waiting = listener(true);
+    const first = await open();
+    expect(first.release.send(waiting)).toBeUndefined();
+    expect(waiting.heard).toEqual([]);
+    await waiting.ending;
+    expect(waiting.heard).toEqual(['released']);
+    const second = await open();
+    const refusing = { ...listener(true), releaseSettled: (outcome: ReleaseOutcome) => assert.fail(outcome) };
+    second.release.send(refusing);
+    await expect(refusing.ending).rejects.toThrow('released');
   });
 
   it('is repeated when there was no answer, and its caller is told so at once', async () => {
@@ -69,7 +89,7 @@ describe('a release', () => {
   });
 
   describe('that is recalled', () => {
-    const recalled = async (listening?: ReturnType<typeof listener>) => {
+    const recalled = async (listening?: ReleaseListener) => {
       const opened = await open();
       const { release, backend } = opened;
       const answer = latch();
@@ -102,6 +122,30 @@ describe('a release', () => {
       release.passed('released');
       answer.open();
       expect(await sent).toBe('gone');
+    });
+
+    it.each<[string, ReleaseOutcome | Promise<ReleaseOutcome>]>([
+      ['', 'gone'],
+      [', which comes later', Promise.resolve('gone')],
+    ])('reports to a listener that waits what became of the lock instead%s', async (_, outcome) => {
+      const waiting = listener(true);
+      const { release, answer } = await recalled(waiting);
+      release.passed(outcome);
+      answer.open();
+      await waiting.ending;
+      expect(waiting.heard).toEqual(['gone']);
+    });
+
+    it('reports its answer to a listener that waits when it is sent after all', async () => {
+      const first = listener(true);
+      const { release, answer } = await recalled(first);
+      const second = listener(true);
+      release.passed('gone');
+      expect(release.resume(second)).toBeUndefined();
+      release.unsent = false;
+      answer.open();
+      await Promise.all([first.ending, second.ending]);
+      expect([first.heard, second.heard]).toEqual([['gone'], ['released']]);
     });
 
     it('reports its answer when it is sent after all', async () => {
