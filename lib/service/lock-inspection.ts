@@ -99,8 +99,8 @@ export interface InspectedOwner {
   /** Milliseconds until its lease ends unless renewed; −1: it has no end. */
   readonly remainingTime: number;
   /**
-   * The client that holds the lock. Undefined if it has no record, because its process has ended, has not held a lock
-   * for a second yet, or uses a quorum or Redisson.
+   * The client that holds the lock. Undefined if it has no record, because its process has ended, keeps the lock by
+   * `holdAtLeast`, has not held a lock for a second yet, or uses a quorum or Redisson.
    */
   readonly client?: HolderClient;
   /** It has no record, and its id has the form that Redisson uses. */

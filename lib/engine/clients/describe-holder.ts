@@ -65,5 +65,5 @@ export function withoutRecord(owner: string): string {
 export function withoutRecordBecause(owner: string): string {
   return isRedisson(owner)
     ? REDISSON
-    : `${OURS}: its process has ended, has not held anything for a second yet, or uses a quorum`;
+    : `${OURS}: its process has ended, keeps the lock by holdAtLeast, has not held anything for a second yet, or uses a quorum`;
 }

@@ -4,12 +4,14 @@ import { toClientId } from '../../../lib/backends/owner-ids.js';
 import type { Runtime } from '../../../lib/backends/runtime.js';
 import { takeSnapshot } from '../../../lib/dashboard/take-snapshot.js';
 import { runCli } from '../../cli/run-cli.js';
+import { ms } from '../../support/lock-world.js';
 import { Place } from '../../support/places.js';
 import { impatientRuntime } from '../../support/runtime/impatient-runtime.js';
 import { type RedisServer, startRedis } from '../../support/servers/redis-server.js';
 import { until } from '../../support/until.js';
 
-const ENDED = 'its process has ended, has not held anything for a second yet, or uses a quorum';
+const ENDED =
+  'its process has ended, keeps the lock by holdAtLeast, has not held anything for a second yet, or uses a quorum';
 
 describe('a holder without a record', () => {
   let redis: RedisServer;
@@ -72,6 +74,13 @@ describe('a holder without a record', () => {
     },
     60_000,
   );
+
+  it('may be one that keeps a lock by holdAtLeast, and its description says so', async () => {
+    const { locks } = service();
+    await locks.holdWhile(await locks.acquire('kept'), () => {}, { holdAtLeast: ms(60_000) });
+    const { stdout } = await runCli(['inspect', 'kept'], redis.url);
+    expect(stdout).toMatch(/a client without a record: .*keeps the lock by holdAtLeast/);
+  }, 60_000);
 
   it('is described as such by the warning about a long wait', async () => {
     const redisson = await hold('java', randomUUID(), 120_000);
