@@ -4,7 +4,9 @@ import { type Page, parsePage, proseOf, ROOT, readPages } from './support/markdo
 
 const LINK = /\]\(([^)\s]+)\)/g;
 /** The files in the package. Its pages link to nothing else in the repository. */
-const PACKED = /^(README\.md|CHANGELOG\.md|LICENSE|docs\/.*)$/;
+const PACKED = /^(README\.md|CHANGELOG\.md|LICENSE|docs\/([\w-]+\.md|llms\.txt|images\/.*))$/;
+/** How pages of the package name one that is not in it. */
+const NAMED = /`(docs\/internals\/[\w/-]+\.md)`/g;
 
 /** The anchor that GitHub gives a heading. */
 function anchorOf(heading: string): string {
@@ -81,11 +83,11 @@ describe('the links in README.md, docs/, CONTRIBUTING.md and SECURITY.md', () =>
 
   it('would be found broken', () => {
     const text =
-      '[a](b.md) [b](#no-heading) [c](../package.json) [d](page.md#the-title) [e](https://example.com)\n# The title\n';
+      '[a](b.md) [b](#no-heading) [c](internals/proofs.md) [d](page.md#the-title) [e](https://example.com)\n# The title\n';
     expect(brokenLinks([parsePage('docs/page.md', text)])).toEqual([
       'docs/page.md: b.md does not exist',
       'docs/page.md: #no-heading has no such heading',
-      'docs/page.md: ../package.json is not in the package',
+      'docs/page.md: internals/proofs.md is not in the package',
     ]);
   });
 
@@ -109,6 +111,7 @@ describe('the links in README.md, docs/, CONTRIBUTING.md and SECURITY.md', () =>
   it('are in llms.txt, one for every page of the guide and one for the decisions', () => {
     const text = readFileSync(join(ROOT, 'docs/llms.txt'), 'utf8');
     const listed = [...text.matchAll(LINK)].map(([, link]) => normalize(join('docs', link)));
+    for (const [, path] of text.matchAll(NAMED)) listed.push(path);
     expect(listed.sort()).toEqual([...guide.map(({ path }) => path), DECISIONS].sort());
   });
 
@@ -120,6 +123,7 @@ describe('the links in README.md, docs/, CONTRIBUTING.md and SECURITY.md', () =>
         const target = normalize(join(dirname(path), link.split('#')[0]));
         if (target.endsWith('.md')) reached.add(target);
       }
+      for (const [, target] of page?.text.matchAll(NAMED) ?? []) reached.add(target);
     }
     const unreached = pages.filter(({ path }) => path.startsWith('docs/') && !reached.has(path));
     expect(unreached.map(({ path }) => path)).toEqual([]);

@@ -11,6 +11,10 @@ const MOST_BYTES = 450_000;
 const MOST_FILES = 120;
 const ROOT = fileURLToPath(new URL('../..', import.meta.url));
 const BOTH_COPIES = fileURLToPath(new URL('programs/both-copies.mjs', import.meta.url));
+/** The path in a Markdown link or picture that is neither a URL nor an anchor. */
+const RELATIVE_LINK = /\]\((?!\w+:|#)([^)#\s]+)/g;
+/** Screenshots would add 30 kB. Without one, a page shows its description. */
+const SCREENSHOT = /!\[[^\]]{40,}\]\(images\/[\w-]+\.png\)/g;
 const execute = promisify(execFile);
 
 describe('the tarball', () => {
@@ -91,6 +95,19 @@ describe('the tarball', () => {
   it('is described for agents and new readers', () => {
     const names = files.map((file) => relative(join(folder, 'package'), file));
     expect(names).toEqual(expect.arrayContaining(['docs/llms.txt', 'docs/SKILL.md', 'docs/security-review.md']));
+  });
+
+  it('has pages whose relative links lead to what is in it', async () => {
+    const pages = files.filter((file) => /\.(md|txt)$/.test(file));
+    expect(pages.map((page) => basename(page))).toEqual(expect.arrayContaining(['README.md', 'llms.txt']));
+    const missing: string[] = [];
+    for (const page of pages) {
+      const text = (await readFile(page, 'utf8')).replace(SCREENSHOT, '');
+      for (const [, target = ''] of text.matchAll(RELATIVE_LINK)) {
+        if (!files.includes(join(dirname(page), target))) missing.push(`${basename(page)}: ${target}`);
+      }
+    }
+    expect(missing).toEqual([]);
   });
 
   it('has types without what is internal', async () => {
