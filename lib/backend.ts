@@ -33,6 +33,7 @@ export {
   type FlightReply,
   type FlightRequest,
   type FlightRun,
+  type Grant,
   type HeldType,
   type HoldRecord,
   type KeyPage,

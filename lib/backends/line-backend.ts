@@ -1,5 +1,5 @@
-import type { HeldType } from './lock-requests.js';
-import type { Subscription, Wake } from './subscription.js';
+import type { HeldType, RenewRequest } from './lock-requests.js';
+import type { Grant, Subscription, Wake } from './subscription.js';
 
 /**
  * For how many milliseconds a release grants the lock to the first place of the line. Its process then acquires the lock
@@ -53,4 +53,14 @@ export interface LineBackend {
    * holder's lease has become shorter. In each case an acquisition under the owner of the place tells which.
    */
   listen(key: string, clientId: string, listener: (wake: Wake) => void): Subscription;
+
+  /**
+   * Asks for the full lease of a lock that was granted to this owner, and never acquires it. Resolves to false if the
+   * owner does not hold the lock any more.
+   *
+   * @param sent called when the request has left this process, or was answered with true, and perhaps twice. From then
+   *   on, the lock will have its full lease even if this process blocks its event loop for longer than the claim
+   * @throws BackendError when the outcome is unknown
+   */
+  accept(request: RenewRequest, grant: Grant, sent: () => void): Promise<boolean>;
 }

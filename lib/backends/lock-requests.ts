@@ -69,6 +69,11 @@ export interface AcquireRequest extends OwnerRef {
    * lost the lease, and for writers, because the lines of single nodes have no common order. Default: false.
    */
   readonly pastLine?: boolean;
+  /**
+   * Makes grants to the place in line certain: see `Grant.nonce`. It has no spaces, and each request has another
+   * one. Without it, or where the backend does not know how long ago the request was, messages have no `grant`.
+   */
+  readonly nonce?: string;
   /** For the type `permits`, and only for it: the owner may hold the lock if fewer than this many owners do. */
   readonly permits?: number | undefined;
   /** For a caller that takes the place of the one before it: see {@link LineBackend}. */

@@ -5,9 +5,9 @@
 (*                                                                         *)
 (* lib/backends/line-backend.ts: "Its process then acquires the lock with  *)
 (* its full lease, under the same owner."  Here the process may also begin *)
-(* before, if the claim holds by the latest time that the server's clock   *)
-(* can show: what an answer said, and all that has passed since its        *)
-(* request was sent.                                                       *)
+(* before, if the message is about its last request to enter, and the      *)
+(* claim holds if it counts from the moment before that was sent, plus     *)
+(* what passed on the server between that request and the grant.           *)
 (*                                                                         *)
 (* A message arrives before time passes, unless a fault makes it late.     *)
 (* Then it arrives at any time, or never: it is lost.  All clocks run at   *)
@@ -21,10 +21,9 @@ CONSTANTS Interval,   \* how often a process refreshes its place
 
 vars == <<now, lock, line, arrived, net, own, stalled, died, idle, faults, overtaken>>
 
-(* An owner id is <<process, number>>, and each attempt has another one.  `ahead`: by how much the server's clock may   *)
-(* be ahead of the process's.  `due`: when it refreshes its place.                                                      *)
-Unknown == MaxTime
-New == [phase |-> "idle", number |-> 1, until |-> 0, ahead |-> Unknown, due |-> 0]
+(* An owner id is <<process, number>>, and each attempt has another one.  `nonce` and `asked`: its last request to enter, *)
+(* and the moment before it was sent.  `due`: when it refreshes its place, or asks again.                                 *)
+New == [phase |-> "idle", number |-> 1, until |-> 0, nonce |-> 0, asked |-> 0, due |-> 0]
 
 Init == /\ now = 0 /\ lock = Released /\ line = <<>> /\ arrived = <<>> /\ net = {} /\ own = [p \in Processes |-> New]
         /\ stalled = {} /\ died = [p \in Processes |-> MaxTime + 1] /\ idle = 0 /\ faults = 0 /\ overtaken = FALSE
@@ -39,20 +38,21 @@ Believes(p) == died[p] > MaxTime /\ Holds(p) /\ now < own[p].until
 (* Processes: what they do by themselves *)
 
 Request(p, kind) == {Message(kind, Id(p), now, 0)}
+Asking(s, kind) == IF kind # "enter" \/ s.phase # "waiting" THEN s ELSE [s EXCEPT !.nonce = now, !.asked = now]
 (* Requests are executed at once, unless they are late. *)
 IsQuiet == \A m \in net : m.kind \in Requests => m.late
 Sends(p, kind, state) == /\ IsQuiet /\ Works(p)
-                         /\ net' = net \cup Request(p, kind) /\ own' = [own EXCEPT ![p] = state]
+                         /\ net' = net \cup Request(p, kind) /\ own' = [own EXCEPT ![p] = Asking(state, kind)]
                          /\ UNCHANGED <<now, lock, line, arrived, stalled, died, idle, faults, overtaken>>
 
 Waiting(p) == [own[p] EXCEPT !.phase = "waiting", !.due = now + Interval]
-Spent(p) == [New EXCEPT !.number = own[p].number + 1, !.ahead = own[p].ahead]
+Spent(p) == [New EXCEPT !.number = own[p].number + 1]
 
 (* A caller comes.  A process that does not listen yet tries once, and enters the line when it listens. *)
 MayCall(p) == own[p].phase = "idle" /\ own[p].number <= MaxIds
 Try(p) == MayCall(p) /\ Sends(p, "try", Waiting(p))
 Wait(p) == MayCall(p) /\ Sends(p, "enter", Waiting(p))
-Keep(p) == Waits(p) /\ now >= own[p].due /\ Sends(p, "refresh", Waiting(p))
+Keep(p) == Waits(p) /\ now >= own[p].due /\ \E kind \in {"refresh", "enter"} : Sends(p, kind, Waiting(p))
 GiveUp(p) == Waits(p) /\ Sends(p, "leave", Spent(p))
 GiveBack(p) == Holds(p) /\ Sends(p, "release", Spent(p))
 
@@ -63,9 +63,10 @@ Max(a, b) == IF a > b THEN a ELSE b
 IsFor(m, p) == m.owner = Id(p)
 (* The moment before the request was sent. *)
 CountsFrom(m) == m.sent
-Ahead(m) == m.at - m.sent
-EndOfClaim(p, m) == m.at - own[p].ahead
-IsCertain(p, m) == own[p].ahead # Unknown /\ now < EndOfClaim(p, m)
+HasNonce(p, m) == m.sent = own[p].nonce
+EndOfClaim(p, m) == own[p].asked + m.at + Claim
+IsCertain(p, m) == HasNonce(p, m) /\ now < EndOfClaim(p, m)
+Answered(o) == o
 AfterGone == "enter"
 
 Held(p, until) == [New EXCEPT !.phase = "held", !.number = own[p].number, !.until = Max(own[p].until, until)]
@@ -80,11 +81,11 @@ Hears(p, m) ==
     [] Holds(p) -> {<<Spent(p), "leave">>}
     [] m.kind = "tried" -> {<<o, "enter">>}
     [] m.kind = "gone" -> {<<o, AfterGone>>}
-    [] OTHER -> {<<[o EXCEPT !.ahead = Ahead(m)], "">>}
+    [] OTHER -> {<<Answered(o), "">>}
 
 Hear(m) == LET p == m.owner[1] IN
   /\ IsQuiet /\ m.kind \notin Requests /\ Works(p)
-  /\ \E next \in Hears(p, m) : /\ own' = [own EXCEPT ![p] = next[1]]
+  /\ \E next \in Hears(p, m) : /\ own' = [own EXCEPT ![p] = Asking(next[1], next[2])]
                                /\ Handled(m, IF next[2] = "" THEN {} ELSE Request(p, next[2]))
   /\ UNCHANGED <<now, lock, line, arrived, stalled, died, idle, overtaken>>
 

@@ -17,7 +17,7 @@ CONSTANTS Processes, Nobody, Claim, LeaseTime, WaiterTimeout,
 
 VARIABLES now,
           lock,       \* an owner, and until when
-          line,       \* the places, the first in front: an owner, and when its place lapses
+          line,       \* the places, the first in front: see Place
           arrived,    \* the owners of these places, as they came
           net,        \* messages on their way, to the server or from it
           own,        \* what each process knows
@@ -31,7 +31,8 @@ Holder == IF lock.until > now THEN lock.owner ELSE Nobody
 Released == [owner |-> Nobody, until |-> 0]
 Ended == [owner |-> Nobody, until |-> -1]
 
-(* `at`: the server's time; of a grant, the end of its claim. *)
+(* `at`: the server's time.  A grant has what identifies the request that its place is about, instead of `sent`, and how  *)
+(* long before the grant the server executed that, instead of `at`.                                                       *)
 Message(kind, o, sent, at) == [kind |-> kind, owner |-> o, sent |-> sent, at |-> at, late |-> FALSE]
 Requests == {"try", "enter", "refresh", "release", "leave"}
 Taking == {"try", "enter"}
@@ -44,8 +45,12 @@ IsIn(o, places) == \E i \in 1..Len(places) : places[i].owner = o
 Without(places, o) == SelectSeq(places, LAMBDA place : place.owner # o)
 IsAlive(place) == place.lapses > now
 Living(places) == SelectSeq(places, IsAlive)
-Place(o) == [owner |-> o, lapses |-> now + WaiterTimeout]
-Renewed(places, o) == [i \in 1..Len(places) |-> IF places[i].owner = o THEN Place(o) ELSE places[i]]
+(* An owner, when its place lapses, the moment of the last request to enter, as the process knows it, and the server's.  *)
+Place(o) == [owner |-> o, lapses |-> now + WaiterTimeout, nonce |-> 0, since |-> 0]
+Lasting(place) == [place EXCEPT !.lapses = now + WaiterTimeout]
+Renewed(places, o) == [i \in 1..Len(places) |-> IF places[i].owner = o THEN Lasting(places[i]) ELSE places[i]]
+Noted(places, m) == [i \in 1..Len(places) |->
+                      IF places[i].owner = m.owner THEN [places[i] EXCEPT !.nonce = m.sent, !.since = now] ELSE places[i]]
 Appended(places, o) == Append(places, Place(o))
 Entered(places, o) == IF IsIn(o, places) THEN Renewed(places, o) ELSE Appended(places, o)
 
@@ -59,15 +64,16 @@ Taken(o) == State([owner |-> o, until |-> now + LeaseTime], Without(line, o), {}
 (* A lock that is free goes to the first place. *)
 AfterGrant(places) == Tail(places)
 Served(places) ==
-  LET living == Living(places) o == Head(living).owner IN
+  LET living == Living(places) first == Head(living) o == first.owner IN
   IF living = <<>> THEN State(Released, <<>>, {})
-  ELSE State([owner |-> o, until |-> now + Claim], AfterGrant(living), {Message("granted", o, now, now + Claim)})
+  ELSE State([owner |-> o, until |-> now + Claim], AfterGrant(living),
+             {Message("granted", o, first.nonce, now - first.since)})
 
 (* A process that tries once does not look into the line. *)
 IsNext(o) == Living(line) = <<>> \/ Head(Living(line)).owner = o
 MayTake(m) == Holder = m.owner \/ (Holder = Nobody /\ (m.kind = "try" \/ IsNext(m.owner)))
 
-Enter(o) == LET s == IF Holder = Nobody THEN Served(line) ELSE As(line) IN [s EXCEPT !.line = Entered(@, o)]
+Enter(m) == LET s == IF Holder = Nobody THEN Served(line) ELSE As(line) IN [s EXCEPT !.line = Noted(Entered(@, m.owner), m)]
 Refresh(o) == IF Holder = Nobody THEN Served(Renewed(line, o)) ELSE As(Renewed(line, o))
 Release(o) == IF Holder = o THEN Served(line) ELSE As(line)
 IsFirst(o) == IsIn(o, line) /\ Head(line).owner = o
@@ -75,7 +81,7 @@ Leave(o) == LET rest == Without(line, o) IN IF Holder = o \/ (Holder = Nobody /\
 
 After(m) == CASE m.kind \in Taking /\ MayTake(m) -> Taken(m.owner)
               [] m.kind = "try" -> As(line)
-              [] m.kind = "enter" -> Enter(m.owner)
+              [] m.kind = "enter" -> Enter(m)
               [] m.kind = "refresh" -> Refresh(m.owner)
               [] m.kind = "release" -> Release(m.owner)
               [] m.kind = "leave" -> Leave(m.owner)

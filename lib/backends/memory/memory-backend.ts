@@ -77,13 +77,17 @@ export class MemoryBackend implements LockBackend {
   constructor({ runtime, store = processStore() }: MemoryBackendOptions) {
     this.store = store;
     this.clock = store.clock ?? runtime;
-    this.messages = new ReleaseMessages(store, runtime);
+    this.messages = new ReleaseMessages(store, runtime, () => this.wallMicros());
     const now = () => this.now();
     this.synchronizers = new MemorySynchronizers(store, this.messages, now);
     const clocks = { now, monotonic: () => runtime.monotonic(), wallMicros: () => this.wallMicros() };
     this.flights = new MemoryFlights(store, this.messages, clocks, (key) => this.refuseCounter(key));
     this.line = {
       listen: (key, clientId, listener) => this.messages.subscribe(lineChannel(key, clientId), listener),
+      accept: (request, _grant, sent) => {
+        sent();
+        return this.renew(request);
+      },
     };
     this.directory = new MemoryDirectory(store, now);
     this.waits = new InProcessWaits(

@@ -18,6 +18,7 @@ export class ReleaseMessages {
   constructor(
     private readonly store: MemoryStore,
     private readonly runtime: Runtime,
+    private readonly wallMicros: () => number,
   ) {}
 
   /**
@@ -62,11 +63,21 @@ export class ReleaseMessages {
         lock = 'free';
       } else {
         line.headStartUntil = undefined;
-        lock = 'granted';
-        grant(this.store, { key, type: 'reentrant', owner }, CLAIM, now);
+        return this.grantLock(key, line, owner, now);
       }
     }
     this.publish(lineChannel(key, clientOf(owner)), { kind: 'message', owner, lock });
+  }
+
+  private grantLock(key: string, line: WaitingOwners, owner: string, now: number): void {
+    const terms = line.terms.get(owner);
+    grant(this.store, { key, type: 'reentrant', owner }, CLAIM, now);
+    const message = { kind: 'message', owner, lock: 'granted' } as const;
+    const channel = lineChannel(key, clientOf(owner));
+    if (terms === undefined) return void this.publish(channel, message);
+    const { type, nonce, reserve, askedAt } = terms;
+    const { token, reserved } = this.store.fencing.next(key, type, reserve, this.wallMicros());
+    this.publish(channel, { ...message, grant: { nonce, token, reserved, after: Math.floor(now - askedAt) } });
   }
 
   /**

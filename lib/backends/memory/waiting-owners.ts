@@ -2,6 +2,9 @@ import { hasLine } from '../line-backend.js';
 import { type AcquireRequest, type HeldType, isReadWrite, type OwnerRef } from '../lock-requests.js';
 import { ExpiringMap, isPast } from './expiring-map.js';
 
+/** What a place of a line is granted with the lock, and when it asked for that. */
+type GrantTerms = Required<Pick<AcquireRequest, 'type' | 'nonce' | 'reserve'>> & { readonly askedAt: number };
+
 /** Owners that wait for one lock, in order of arrival: the queue of a fair lock, or a line. */
 export class WaitingOwners {
   private readonly deadlines = new ExpiringMap(isPast);
@@ -15,6 +18,9 @@ export class WaitingOwners {
 
   /** How many may hold the lock, for each place of a line that wants such a lock. */
   readonly permits = new Map<string, number>();
+
+  /** What places are granted with the lock, if they asked for it. */
+  readonly terms = new Map<string, GrantTerms>();
 
   /** Starts with one waiter, because a lock without waiters has no object of this class. */
   constructor(waiter: OwnerRef, deadline: number, now: number) {
@@ -85,6 +91,7 @@ export class WaitingOwners {
   remove(owner: string): boolean {
     this.permits.delete(owner);
     this.types.delete(owner);
+    this.terms.delete(owner);
     return this.deadlines.delete(owner);
   }
 
@@ -104,12 +111,13 @@ export function addWaiter(tables: WaiterTables, request: AcquireRequest, now: nu
   const waiters = waitersOf(tables, request.type);
   if (waiters === undefined || request.waiterTimeout <= 0) return;
   const deadline = now + request.waiterTimeout;
-  const { key, owner, permits } = request;
+  const { key, type, owner, permits, nonce, reserve } = request;
   const known = waiters.get(key, now);
   const present = known ?? new WaitingOwners(request, deadline, now);
   if (known === undefined) waiters.set(key, present, now);
   else present.addOrRefresh(request, deadline, now);
   if (permits !== undefined) present.permits.set(owner, permits);
+  else if (nonce !== undefined) present.terms.set(owner, { type, nonce, reserve, askedAt: now });
 }
 
 /** Returns false if this waiter was no longer registered. */

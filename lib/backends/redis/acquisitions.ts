@@ -5,9 +5,11 @@ import type {
   AcquireRequest,
   AdoptReply,
   AdoptRequest,
+  Grant,
   HeldType,
   OwnerRef,
   ReleaseReply,
+  RenewRequest,
   TransferRequest,
 } from '../lock-backend.js';
 import { NodeBatches } from './calls/node-batches.js';
@@ -15,7 +17,7 @@ import type { ScriptContext } from './calls/script-context.js';
 import { SingleCalls } from './calls/single-calls.js';
 import { AcquireBatch } from './commands/acquire.js';
 import { AcquireAllBatch, acquireAll, type LocksOfCaller } from './commands/acquire-all.js';
-import { adopt, enterLine, transfer } from './commands/lock-commands.js';
+import { accept, adopt, enterLine, transfer } from './commands/lock-commands.js';
 import type { ScriptCall } from './connection/script-call.js';
 import type { ConnectionContext } from './links/connection-context.js';
 import { ofEachType } from './of-each-type.js';
@@ -71,6 +73,11 @@ export class Acquisitions {
   /** Acquires a lock, or enters its line. */
   enterLine(request: AcquireRequest): Promise<AcquireReply> {
     return enterLine(request, this.scripts);
+  }
+
+  /** Asks for the full lease of a lock that was granted. */
+  accept(request: RenewRequest, grant: Grant, sent: () => void): Promise<boolean> {
+    return accept(request, grant, sent, this.scripts);
   }
 
   acquireAll(requests: readonly AcquireRequest[]): Promise<AcquireAllReply> {

@@ -74,6 +74,10 @@ export class RedisLine implements LineBackend {
     }
   }
 
+  accept(...[request, grant, sent]: Parameters<LineBackend['accept']>): Promise<boolean> {
+    return this.acquisitions.accept(request, grant, sent);
+  }
+
   /**
    * The answer to a request about places in a line.
    *

@@ -122,6 +122,7 @@ export class Attempt implements AcquireRequest, Linked<Attempt> {
    * @param waiterTimeout for how many milliseconds the backend registers the owner as a waiter if the lock is busy; 0:
    *   it does not register it
    * @param pastLine whether others who wait in line need not go first
+   * @param nonce for a place in line: see {@link AcquireRequest.nonce}
    */
   constructor(
     private readonly services: AttemptServices,
@@ -131,6 +132,7 @@ export class Attempt implements AcquireRequest, Linked<Attempt> {
     public reserve = 0,
     readonly waiterTimeout = 0,
     readonly pastLine = false,
+    readonly nonce?: string,
   ) {
     this.type = type;
     this.leaseTime = leaseTime;

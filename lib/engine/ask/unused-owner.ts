@@ -26,7 +26,10 @@ export function unusedOwner({ key, type, owner, leaseTime, lateCopiesUntil }: Fo
   return { key, type, owner, leaseTime, validUntil: lateCopiesUntil, waits: type === 'fair' || type === 'write' };
 }
 
-/** The owner of a lock whose release got no answer. It is reported if the first repetition gets none either. */
+/**
+ * The owner of a lock whose release got no answer. It is reported if the first repetition gets none either. A renewal that
+ * is still unanswered may have set its whole lease, also of a lock that was granted only for a claim.
+ */
 export function unreleasedOwner(held: FormerOwner & { readonly validFor: number; readonly name: string }): UnusedOwner {
-  return { ...unusedOwner(held), leaseTime: held.validFor, name: held.name };
+  return { ...unusedOwner(held), leaseTime: Math.max(held.leaseTime, held.validFor), name: held.name };
 }

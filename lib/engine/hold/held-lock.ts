@@ -1,4 +1,4 @@
-import type { Acquired, HeldType } from '../../backends/lock-backend.js';
+import type { Acquired, HeldType, RenewRequest } from '../../backends/lock-backend.js';
 import type { Attempt } from '../ask/attempt.js';
 import { listOf } from '../collections/list-of.js';
 import type { LockLostError } from '../errors.js';
@@ -67,6 +67,11 @@ export interface ReadDowngrade {
   abandon(): void;
 }
 
+/** How to ask for the full lease of a lock that the backend has granted for a short time. */
+export interface Claim {
+  accept(request: RenewRequest): Promise<boolean>;
+}
+
 /** A caller that waits for a lock in a queue. */
 export type LockWaiter = Waiter<HeldLock>;
 
@@ -116,8 +121,10 @@ export class HeldLock implements Renewable<HeldLock> {
   earlier: HeldLock | undefined;
   later: HeldLock | undefined;
 
-  /** Milliseconds of lease from {@link confirmed} on. It differs from leaseTime after `extend`. */
+  /** Milliseconds of lease from {@link confirmed} on. It differs from leaseTime after `extend`, and during a claim. */
   validFor: number;
+  /** Set until the backend has confirmed the full lease of a lock that a message has granted. */
+  claim: Claim | undefined = undefined;
 
   /** Commands about this owner that have not been answered yet. */
   private unanswered = 0;
@@ -140,13 +147,13 @@ export class HeldLock implements Renewable<HeldLock> {
   readonly block: TokenBlock | undefined;
 
   /**
-   * @param attempt the granted attempt
+   * @param attempt the granted attempt, or what a message says about it
    * @param since the time at which this process got the lock, in whole milliseconds of the monotonic clock; a hand-off
    *   does not change it
    */
   constructor(
     readonly keeper: LockKeeper,
-    attempt: Attempt,
+    attempt: Pick<Attempt, 'type' | 'owner' | 'leaseTime' | 'sent' | 'lateCopiesUntil' | 'permits'>,
     fixed: boolean,
     { token, reserved }: Pick<Acquired, 'token' | 'reserved'>,
     readonly since: number,
@@ -198,6 +205,7 @@ export class HeldLock implements Renewable<HeldLock> {
   abandon(reason: Error): void {
     this.abandoned = reason;
     this.fixed = true;
+    this.claim = undefined;
     this.keeper.forget(this);
   }
 
@@ -217,6 +225,7 @@ export class HeldLock implements Renewable<HeldLock> {
   confirm(sent: Moment, leaseTime: number): void {
     this.confirmed = sent;
     this.validFor = leaseTime;
+    this.claim = undefined;
   }
 
   /** Records that a command about this owner was sent. */

@@ -38,6 +38,12 @@ export class LeaseClock {
     return validity(leaseTime) - this.age(since, now);
   }
 
+  /** A moment that is certainly not later than `duration` ms after `since` by the backend's clock. */
+  after({ monotonic, wall }: Moment, duration: number): Moment {
+    const certain = Math.max(0, validity(duration));
+    return { monotonic: monotonic + certain, wall: wall + certain };
+  }
+
   diverged(since: Moment): boolean {
     return Math.abs(this.wallGain(since)) > DIVERGENCE;
   }

@@ -31,7 +31,8 @@ export class LockRenewer implements Renewer<HeldLock> {
 
   renewAlone(held: HeldLock, leaseTime: number): Promise<boolean> {
     held.commandSent();
-    return this.backend.renew(new Renewal(held, leaseTime));
+    const renewal = new Renewal(held, leaseTime);
+    return held.claim === undefined ? this.backend.renew(renewal) : held.claim.accept(renewal);
   }
 
   answered(held: HeldLock, failed: boolean): void {

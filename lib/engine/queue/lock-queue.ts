@@ -1,4 +1,4 @@
-import { hasLine } from '../../backends/line-backend.js';
+import { CLAIM, hasLine, type LineBackend } from '../../backends/line-backend.js';
 import {
   type AcquireReply,
   BackendError,
@@ -7,6 +7,7 @@ import {
   type NewestCall,
   type OwnerRef,
   type ReleaseReply,
+  type Wake,
 } from '../../backends/lock-backend.js';
 import { type Asker, Attempt, type Failed, type FoundBusy, type Granted, type Outcome } from '../ask/attempt.js';
 import type { LinkedQueue } from '../collections/linked-queue.js';
@@ -45,7 +46,7 @@ type State = 'claimed' | 'departing' | 'resting' | 'held' | 'asking' | 'idle';
  *    goes to it as if that caller had been waiting. Of permits, only those that are departing are not asked for.
  * 3. `resting`: another process holds the lock, or the backend does not answer. WhenToAsk says when to try again: after
  *    a message, when the holder's lease ends, or after a pause. A backend with its own queue (`blocking`) answers
- *    instead.
+ *    instead. A message that certainly grants the lock leads to `held` (`takeGrant`).
  * 4. `held`: a lease of this process holds the lock. Callers wait for it here; readers join readers. When the last
  *    share is given back (`giveBack`), HandOff decides where the lock goes: to the first waiter, or out of this process.
  * 5. `asking`: the first waiter asks the backend; readers at the head ask side by side. The answer grants the lock,
@@ -85,8 +86,8 @@ export class LockQueue implements LockKeeper, Asker<LockWaiter, AcquireReply> {
   /** Whether this process listens for its place in the line, or for all releases. */
   private listensInLine = false;
   /**
-   * This process's place in the line. Whoever is first here asks under its owner id. Without a line, a writer has a place
-   * too, so that readers let it go first.
+   * This process's place in the line: the last request that made or kept it, if there was one. Whoever is first here asks
+   * under its owner id. Without a line, a writer has a place too, so that readers let it go first.
    */
   private place: OwnerRef | undefined = undefined;
   /** The waiter that asked under the place last. No other waiter may have its owner id. */
@@ -314,9 +315,13 @@ export class LockQueue implements LockKeeper, Asker<LockWaiter, AcquireReply> {
     this.enterLine(waiter);
     const { terms, owner } = waiter;
     const reserve = terms.type === 'read' ? 0 : this.reserve;
-    const waiterTimeout = this.place?.owner === owner ? services.waiterTimeout : 0;
-    const attempt = new Attempt(services, key, owner, terms, reserve, waiterTimeout, waiter.follows);
+    const isInLine = this.place?.owner === owner;
+    const waiterTimeout = isInLine ? services.waiterTimeout : 0;
+    // How many calls the newest one has superseded is only in an answer.
+    const nonce = isInLine && !terms.newest ? services.runtime.uuid() : undefined;
+    const attempt = new Attempt(services, key, owner, terms, reserve, waiterTimeout, waiter.follows, nonce);
     attempt.changesBefore = changesBefore;
+    if (isInLine) this.place = attempt;
     waiter.attempt = attempt;
     if (terms.newest) attempt.newest = newestCall(waiter);
     this.attempts++;
@@ -370,6 +375,53 @@ export class LockQueue implements LockKeeper, Asker<LockWaiter, AcquireReply> {
       if (reader.terms.type !== 'read') return;
       reader.follows = true;
     }
+  }
+
+  /**
+   * Takes the lock at once if a message grants it to this process's place, and the claim certainly lasts for a while.
+   * The full lease is requested at the same time, and the head is served when that request has left this process: from
+   * then on, a body that blocks the event loop cannot outlast the claim.
+   *
+   * @returns false if the backend has to be asked
+   */
+  private takeGrant(line: LineBackend, wake: Wake): boolean {
+    const { place, services, waiting } = this;
+    const head = waiting.first;
+    if (wake.kind !== 'message' || wake.grant === undefined || !(place instanceof Attempt) || head === undefined)
+      return false;
+    const { owner } = place;
+    const { grant } = wake;
+    if (wake.owner !== owner || grant.nonce !== place.nonce) return false;
+    if (this.state !== 'resting' || this.tenure.isHeld || this.attempts > 0 || head.triesOnce || head.ownerSpent)
+      return false;
+    const { clock, pendingAttempts } = services;
+    const { type, leaseTime, fixed } = head.terms;
+    const begun = clock.after(place.sent, grant.after);
+    const now = clock.now();
+    const lease = Math.min(CLAIM, leaseTime);
+    // A claim that begins in the future: the server's clock was advanced, or this machine was suspended.
+    if (begun.monotonic > now.monotonic || clock.left(begun, lease, now) < lease / 2 || clock.diverged(begun))
+      return false;
+    if (type !== place.type) return false;
+
+    const granted = { type, owner, leaseTime, sent: begun, lateCopiesUntil: undefined, permits: undefined };
+    const held = new HeldLock(this, granted, fixed, grant, Math.floor(now.monotonic));
+    let isServed = false;
+    const serve = () => {
+      if (isServed || held.lost !== undefined) return;
+      isServed = true;
+      if (this.waiting.remove(head)) head.grant(held);
+      else this.services.events.unawaited(this.giveBack(held));
+    };
+    held.claim = { accept: (request) => line.accept(request, grant, serve) };
+    held.validFor = lease;
+    head.dropPlace(owner);
+    this.placeOf?.dropPlace(owner);
+    pendingAttempts.granted();
+    this.again?.acquired();
+    this.hold(held, now);
+    this.serveNext();
+    return true;
   }
 
   private foundBusy(waiter: LockWaiter, outcome: FoundBusy): void {
@@ -444,7 +496,7 @@ export class LockQueue implements LockKeeper, Asker<LockWaiter, AcquireReply> {
     this.again = new WhenToAsk(
       (listener, heldAs) =>
         line !== undefined && heldAs === undefined
-          ? line.listen(key, clientId, listener)
+          ? line.listen(key, clientId, (wake) => this.takeGrant(line, wake) || listener(wake))
           : backend.subscribe(key, heldAs ?? type, clientId, listener),
       runtime,
       retry,

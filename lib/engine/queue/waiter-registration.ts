@@ -7,7 +7,8 @@ import type { Services } from '../services.js';
 type Needs = Pick<Services, 'backend' | 'backgroundReleases' | 'runtime' | 'waiterTimeout' | 'work'>;
 
 /** Removes a waiter from the backend. If there is no answer, this is repeated in the background. */
-export function unregister(services: Needs, waiter: OwnerRef): void {
+export function unregister(services: Needs, { key, type, owner }: OwnerRef): void {
+  const waiter = { key, type, owner };
   const { backend, backgroundReleases, waiterTimeout, work } = services;
   work.removalStarted();
   backend

@@ -134,6 +134,37 @@ describe('a lock that another client claims', () => {
     await bystander.release();
   });
 
+  it('a forged message does not let anybody in who waits in line', async () => {
+    const lease = await locks.acquire('queued', { leaseTime: '20s' });
+    const waiting = other.acquire('queued');
+    const turns = 'nestjs_redis_lock_turns:{lock:queued}';
+    await until(async () => (await watch.zcard(turns)) === 1);
+    const [place] = await watch.zrange(turns, 0, '0');
+    const terms = await watch.hget('nestjs_redis_lock_turns_terms:{lock:queued}', place);
+    expect(terms).toMatch(/^g [-0-9a-f]{36} 0 \d+ nestjs_redis_lock_clock r \d{16} \S+$/);
+    const channel = `nestjs_redis_lock_turn:{lock:queued}:${place.slice(0, place.lastIndexOf(':'))}`;
+    let isIn = false;
+    void waiting.then(() => {
+      isIn = true;
+    });
+    const nonce = (terms ?? '').split(' ')[1];
+    const spent = `${place.slice(0, place.lastIndexOf(':'))}:999`;
+    for (const text of [
+      `${place} granted`,
+      ...[`${place} granted forged 7 0 0`, `${place} granted  7 0 0`],
+      ...[`${spent} granted ${nonce} 7 0 0`, `${place} granted ${nonce} x 0 0`],
+      ...[`${place} granted ${nonce} 7 0 -1`, `${place} granted ${nonce} 7 0 60000`],
+    ])
+      expect(await watch.publish(channel, text)).toBe(1);
+    await until(async () => (await watch.zcard(turns)) === 1);
+    expect(isIn).toBe(false);
+    expect(lease.held).toBe(true);
+    await lease.release();
+    const next = await waiting;
+    expect(next.fencingToken).toBeGreaterThan(lease.fencingToken);
+    await next.release();
+  });
+
   it('nobody else can release or extend the permits of another service', async () => {
     const semaphore = locks.getPermitExpirableSemaphore('permits');
     await semaphore.trySetPermits(1);

@@ -1,4 +1,4 @@
-import { CLAIM, HEAD_START } from '../../../lib/backends/lock-backend.js';
+import { CLAIM, type Grant, HEAD_START } from '../../../lib/backends/lock-backend.js';
 import { type ContractWorld, SHORT } from '../support/contract-world.js';
 import type { Listener } from '../support/listener.js';
 import { LONG, type Owner } from '../support/owner.js';
@@ -77,6 +77,67 @@ export function describeLine(world: ContractWorld, type: 'reentrant' | 'fenced' 
       expect(await bob.remaining()).toBeWithin(1, CLAIM);
       expect((await bob.inspect()).queue).toEqual([cem.owner]);
       expect(cems.heard).toEqual([]);
+    });
+
+    /** Bob waits with a nonce, and is granted the lock. */
+    const grantedTo = async (bob: Owner, ann: Owner, options = {}) => {
+      const listener = await listenInLine(bob);
+      const { token } = await ann.take();
+      await bob.meet({ ...WAITING, ...options, nonce: 'old' });
+      const asked = world.now();
+      await bob.meet({ ...WAITING, ...options, nonce: 'n-1' });
+      const entered = world.now();
+      await world.elapse(200); // until the clock of the tokens is no longer ahead
+      const released = world.now();
+      await ann.release();
+      const granted = world.now();
+      await listener.hears();
+      return { asked, entered, released, granted, token, grant: listener.heard[0].grant as Grant };
+    };
+
+    itGrants('says in the message what is granted, how long after the request, and with which token', async () => {
+      const [ann, bob, cem] = owners();
+      const { asked, entered, released, granted, token, grant } = await grantedTo(bob, ann, { reserve: 3 });
+      if (type === 'permits') return expect(grant).toBeUndefined();
+      expect(grant.nonce).toBe('n-1');
+      expect(grant.token).toBeGreaterThan(token);
+      expect(grant.reserved).toBe(3);
+      expect(grant.after).toBeWithin(released - entered - 1, granted - asked + 1);
+      await bob.release();
+      expect((await cem.take()).token).toBeGreaterThan(grant.token + grant.reserved);
+    });
+
+    itGrants('says nothing of a token to who has sent no nonce', async () => {
+      const [ann, bob] = owners();
+      const listener = await listenInLine(bob);
+      await ann.take();
+      await bob.meet(WAITING);
+      await ann.release();
+      await listener.hears();
+      expect(listener.heard[0]).not.toHaveProperty('grant');
+    });
+
+    itGrants('gives whom it was granted the full lease when the grant is accepted', async () => {
+      if (type === 'permits') return;
+      const [ann, bob] = owners();
+      const { grant } = await grantedTo(bob, ann);
+      const sent: string[] = [];
+      const accepted = bob.accept(grant, () => sent.push('sent')).then((isHeld) => sent.push(`answered ${isHeld}`));
+      await accepted;
+      expect([...new Set(sent)]).toEqual(['sent', 'answered true']);
+      expect(await bob.remaining()).toBeWithin(CLAIM + 1, LONG);
+    });
+
+    itGrants('takes nothing when a grant is accepted after its claim', async () => {
+      if (type === 'permits') return;
+      const [ann, bob, cem] = owners();
+      const { grant } = await grantedTo(bob, ann);
+      await world.elapse(CLAIM + 50);
+      expect(await bob.accept(grant, () => {})).toBe(false);
+      expect((await bob.inspect()).mode).toBe('free');
+      await cem.take();
+      expect(await bob.accept(grant, () => {})).toBe(false);
+      expect(await cem.holds()).toBe(true);
     });
 
     itGrants('gives whom it was granted the full lease, and a token above that of the last holder', async () => {

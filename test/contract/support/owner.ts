@@ -5,6 +5,7 @@ import {
   type AcquireRequest,
   type Busy,
   type ExpectedHolders,
+  type Grant,
   type HeldType,
   isTransferable,
   type LockState,
@@ -105,6 +106,12 @@ export class Owner implements OwnerRef {
     const { key, type, owner: from } = this;
     if (!isTransferable(type)) throw new Error(`a ${type} lock cannot be transferred`);
     return this.client.backend.transfer({ key, type, from, to: to.owner, leaseTime, reserve });
+  }
+
+  accept(grant: Grant, sent: () => void, leaseTime = LONG): Promise<boolean> {
+    const { line } = this.client.backend;
+    if (line === undefined) throw new Error('this backend has no lines');
+    return line.accept({ ...this.holding, leaseTime }, grant, sent);
   }
 
   async refreshWaiter(waiterTimeout = LONG): Promise<boolean> {

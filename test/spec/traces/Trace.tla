@@ -64,7 +64,7 @@ RaisesOnly == Raise(S.seen) /\ last' = S.clock
 
 (* The line.  A place that has lapsed is as good as none. *)
 Places == Line!Living(line)
-Place(o) == [owner |-> o, lapses |-> now + S.waits]
+Place(o) == [owner |-> o, lapses |-> now + S.waits, nonce |-> 0, since |-> 0]
 Renewed == [n \in 1..Len(Places) |-> IF Places[n].owner = S.o THEN Place(S.o) ELSE Places[n]]
 Entered == IF Line!IsIn(S.o, Places) THEN Renewed ELSE Append(Places, Place(S.o))
 IsFirst(o) == Places # <<>> /\ Head(Places).owner = o
@@ -194,7 +194,10 @@ IsDone == i > Len(Steps)
 
 (* A state that breaks a promise has no successor. *)
 TokensGrow == latest.token > latest.before
-Promises == BeliefIsCovered /\ FreeInTime /\ NothingIsLeft /\ TokensGrow
+(* The request of a place that was granted the lock did not leave its process: the claim may be longer than its lease. *)
+MayKeepClaim(o) == own[o].phase = "new" /\ Holder = o /\ lock.until <= own[o].leftAt + Claim
+FreeInTimeOrClaim == IF FreeInTime THEN TRUE ELSE MayKeepClaim(Holder)
+Promises == BeliefIsCovered /\ FreeInTimeOrClaim /\ NothingIsLeft /\ TokensGrow
 
 TraceNext ==
   /\ Promises /\ (MustBeGranted => S.e \in {"grant", "unread"})

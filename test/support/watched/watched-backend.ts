@@ -26,22 +26,24 @@ import type { QuorumMember } from '../../../lib/backends/quorum/quorum-member.js
 import type { Runtime } from '../../../lib/backends/runtime.js';
 import { WatchedSynchronizers } from './watched-synchronizers.js';
 
-type Command = Exclude<
-  keyof QuorumMember,
-  | 'description'
-  | 'connectionError'
-  | 'synchronizers'
-  | 'waits'
-  | 'line'
-  | 'flights'
-  | 'directory'
-  | 'health'
-  | 'adoptRefusal'
-  | 'canAcquireTogether'
-  | 'subscribe'
-  | 'listenToClient'
-  | 'close'
->;
+type Command =
+  | 'accept'
+  | Exclude<
+      keyof QuorumMember,
+      | 'description'
+      | 'connectionError'
+      | 'synchronizers'
+      | 'waits'
+      | 'line'
+      | 'flights'
+      | 'directory'
+      | 'health'
+      | 'adoptRefusal'
+      | 'canAcquireTogether'
+      | 'subscribe'
+      | 'listenToClient'
+      | 'close'
+    >;
 
 /** How a test interferes with a command. `execute` runs the command and returns its reply. */
 // biome-ignore lint/suspicious/noExplicitAny: the answers differ from command to command
@@ -81,8 +83,8 @@ export class WatchedBackend implements LockBackend {
   private confirmed = 0;
   /** Whether processes may wait in line. */
   hasLines = true;
-  /** Whether messages to lines are lost. */
-  isDeaf = false;
+  /** Delivers the messages, as they are by default. */
+  deliver: (wake: Wake, listener: (wake: Wake) => void) => void = (wake, listener) => listener(wake);
   /** Whether the service listens for forced releases. */
   listensToClient = false;
 
@@ -231,7 +233,7 @@ export class WatchedBackend implements LockBackend {
     listener: (wake: Wake) => void,
   ): Subscription {
     let confirmed = this.silence === undefined;
-    const subscription = subscribe((wake) => confirmed && listener(wake));
+    const subscription = subscribe((wake) => confirmed && this.deliver(wake, listener));
     this.subscriptions++;
     this.subscribed++;
     let open = true;
@@ -253,8 +255,9 @@ export class WatchedBackend implements LockBackend {
     const line = this.hasLines ? this.backend.line : undefined;
     return (
       line && {
-        listen: (key, clientId, listener) =>
-          this.watch((hear) => line.listen(key, clientId, (wake) => this.isDeaf || hear(wake)), listener),
+        listen: (key, clientId, listener) => this.watch((hear) => line.listen(key, clientId, hear), listener),
+        accept: (request, grant, sent) =>
+          this.run('accept', { ...request, grant }, () => line.accept(request, grant, sent)),
       }
     );
   }

@@ -81,6 +81,11 @@ export class BatchCall<Request extends Batchable, Reply> implements ScriptReques
     return this.command.moment;
   }
 
+  /** The connection on which it has left this process. */
+  get socket(): object | undefined {
+    return this.call.socket;
+  }
+
   get divisible(): boolean {
     return this.items.length > 1;
   }

@@ -18,6 +18,9 @@ export interface SingleReply {
  */
 type Limit = 'in time' | 'any time' | number;
 
+/** After this many turns of the event loop, a command is not written because its connection is broken. */
+const TURNS_TO_WRITE = 10;
+
 type SingleRequest = BatchedRequest<Batchable, SingleReply>;
 
 /**
@@ -28,6 +31,8 @@ type SingleRequest = BatchedRequest<Batchable, SingleReply>;
 export class SingleCalls implements BatchCallOwner<Batchable, SingleReply> {
   /** The requests without an answer, each with its timer once it was sent. */
   private readonly pending = new Map<SingleRequest, Timer | undefined>();
+  /** The connections to servers that know the script of {@link callAndNotify}, because they have executed it. */
+  private readonly knowing = new WeakSet<object>();
   private closed = false;
 
   constructor(
@@ -57,6 +62,26 @@ export class SingleCalls implements BatchCallOwner<Batchable, SingleReply> {
     return this.send(script, keys, args, moment);
   }
 
+  /**
+   * Like {@link call}, always with the same script.
+   *
+   * @param written called when the script has left this process, unless it may have to be sent once more: on the first
+   *   call of a connection, whose server may not know the script, or because the connection is broken
+   */
+  async callAndNotify(
+    script: Script,
+    keys: readonly string[],
+    args: readonly string[],
+    written: () => void,
+  ): Promise<SingleReply> {
+    const answer = await this.send(script, keys, args, 'any time', (socket) => {
+      if (this.knowing.has(socket)) written();
+    });
+    const { socket } = answer.call;
+    if (socket !== undefined) this.knowing.add(socket);
+    return answer;
+  }
+
   /** Rejects all calls that have no answer. */
   close(): void {
     this.closed = true;
@@ -79,7 +104,13 @@ export class SingleCalls implements BatchCallOwner<Batchable, SingleReply> {
 
   callEnded(): void {}
 
-  private send(script: Script, keys: readonly string[], args: readonly string[], limit: Limit): Promise<SingleReply> {
+  private send(
+    script: Script,
+    keys: readonly string[],
+    args: readonly string[],
+    limit: Limit,
+    written?: (socket: object) => void,
+  ): Promise<SingleReply> {
     const { connection, runtime, commandTimeout } = this;
     return new Promise((resolve, reject) => {
       if (this.closed) return reject(closedError(connection));
@@ -92,9 +123,22 @@ export class SingleCalls implements BatchCallOwner<Batchable, SingleReply> {
         const call = new BatchCall(this, command, [item], new Dispatch());
         this.startTimer(item, call);
         call.send();
+        if (written !== undefined) this.whenWritten(item, call, written);
       };
       runtime.detached(() => process.nextTick(send));
     });
+  }
+
+  /** ioredis writes commands at once, and node-redis before the next turn of the event loop. */
+  private whenWritten(
+    item: SingleRequest,
+    call: BatchCall<Batchable, SingleReply>,
+    written: (socket: object) => void,
+    turns = TURNS_TO_WRITE,
+  ): void {
+    if (item.settled) return;
+    if (call.socket !== undefined) written(call.socket);
+    else if (turns > 0) this.runtime.nextTurn(() => this.whenWritten(item, call, written, turns - 1));
   }
 
   private startTimer(item: SingleRequest, call: BatchCall<Batchable, SingleReply>): void {

@@ -6,10 +6,12 @@ import {
   type AdoptReply,
   type AdoptRequest,
   type ExpectedHolders,
+  type Grant,
   type HeldType,
   isReadWrite,
   type LockState,
   type OwnerRef,
+  type RenewRequest,
   type TransferRequest,
   type TypeWithLine,
 } from '../../lock-backend.js';
@@ -21,6 +23,7 @@ import { arrayOf, integerOf } from '../reply-shape.js';
 import { scripts } from '../scripts.js';
 import { busyReply, copyOf, remainingTime } from './acquire-reply.js';
 import { ENTER_SCRIPTS, FAIR_KEYS, LOCK_SCRIPTS, TOKEN_COUNTER } from './lock-scripts.js';
+import { RenewBatch } from './renew.js';
 
 /** Replaces an owner by another one in one step; undefined when it did not hold the lock. */
 export async function transfer(request: TransferRequest, context: ScriptContext): Promise<Acquired | undefined> {
@@ -44,14 +47,18 @@ export async function transfer(request: TransferRequest, context: ScriptContext)
 export async function enterLine(request: AcquireRequest, context: ScriptContext): Promise<AcquireReply> {
   const { connection, highestToken, single, replicaCheck } = context;
   const { key, type, owner, leaseTime, reserve, waiterTimeout, newest } = request;
+  // If replicas have to confirm the acquisition, a message about it is not enough.
+  const nonce = (replicaCheck === undefined && request.nonce) || '';
   const publish = await context.publishMode.command(key);
   const keys = [tokenClock(connection, key), key];
   const args = [highestToken.seen, leaseTime, reserve, owner, waiterTimeout, publish].map(String);
   if (isReadWrite(type)) {
     keys.push(readLease(key, owner));
     args.push(String(Number(type === 'read')), String(Number(request.pastLine ?? false)));
-  } else if (type === 'fenced') keys.push(fencingToken(key));
-  else if (type === 'permits') args.push(String(request.permits));
+  } else {
+    if (type === 'fenced') keys.push(fencingToken(key));
+    args.push(type === 'permits' ? String(request.permits) : nonce);
+  }
   if (newest !== undefined) args.push(String(newest.superseded), String(newest.order ?? ''));
   const script = scripts[ENTER_SCRIPTS[type as TypeWithLine]];
   const { reply, call } = await single.callInTime(script, keys, args);
@@ -72,6 +79,32 @@ export async function enterLine(request: AcquireRequest, context: ScriptContext)
 function newestCall(superseded: unknown, order?: unknown): Pick<AcquireReply, 'newest'> {
   if (typeof superseded !== 'number' || superseded < 0) return {};
   return { newest: { superseded, order: typeof order === 'number' ? order : undefined } };
+}
+
+/**
+ * Sets the full lease of a lock that was granted.
+ *
+ * @param sent called when the request has left this process and need not be sent again, or was answered with true
+ */
+export async function accept(
+  request: RenewRequest,
+  { token, reserved }: Grant,
+  sent: () => void,
+  context: ScriptContext,
+): Promise<boolean> {
+  const { connection, highestToken, single } = context;
+  highestToken.note(token + reserved);
+  const publish = context.publishMode.known ?? 'PUBLISH'; // known, because the place was made
+  const renewal = new RenewBatch(request.type, connection, () => publish);
+  const { reply, call } = await single.callAndNotify(
+    renewal.script,
+    renewal.keys([request]),
+    renewal.args([request]),
+    sent,
+  );
+  const isHeld = renewal.read(reply, 0, request, call);
+  if (isHeld) sent();
+  return isHeld;
 }
 
 /** Takes over a detached lock from the owner of its ticket. */

@@ -1,4 +1,4 @@
-import type { Wake } from '../../lock-backend.js';
+import type { Grant, Wake } from '../../lock-backend.js';
 import type { ChannelListener } from './topic.js';
 
 /**
@@ -18,10 +18,18 @@ export function wakeListener(listener: (wake: Wake) => void, ownerOf?: (channel:
 export function lineListener(listener: (wake: Wake) => void): ChannelListener {
   return {
     message: (_, text) => {
-      const [owner, state] = text.split(' ');
+      const [owner, state, ...terms] = text.split(' ');
       const lock = state === 'granted' || state === 'free' ? state : undefined;
-      listener({ kind: 'message', owner, lock });
+      const grant = lock === 'granted' ? grantOf(terms) : undefined;
+      listener({ kind: 'message', owner, lock, ...(grant && { grant }) });
     },
     resync: () => listener({ kind: 'resync' }),
   };
+}
+
+/** What a message says about the grant: see scripts/includes/line/token-of-grant.lua. Undefined if that is not enough. */
+function grantOf([nonce, ...numbers]: readonly string[]): Grant | undefined {
+  const [token, reserved, after] = numbers.map(Number);
+  const isWhole = [token, reserved, after].every((number) => Number.isSafeInteger(number) && number >= 0);
+  return isWhole ? { nonce, token, reserved, after } : undefined;
 }

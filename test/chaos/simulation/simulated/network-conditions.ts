@@ -31,6 +31,8 @@ export interface NetworkConditions {
   readonly unheard: number;
 }
 
+const STRANGE_FATES = ['uncertain', 'doubled', 'forged', 'late'] as const;
+
 /** The random behaviour of the network. */
 export class Network {
   /** From now on, nothing is lost. */
@@ -61,6 +63,12 @@ export class Network {
 
   hears(): boolean {
     return this.calm || !this.chance.chance(this.conditions.unheard);
+  }
+
+  /** What happens to a message that grants a lock, apart from what happens to all messages. */
+  fateOfGrant(): 'uncertain' | 'doubled' | 'forged' | 'late' | undefined {
+    const isReliable = this.calm || Object.keys(this.conditions.fates).length === 0;
+    return isReliable || !this.chance.chance(0.2) ? undefined : this.chance.pick(STRANGE_FATES);
   }
 
   /** A moment between now and `most` milliseconds from now. */

@@ -25,6 +25,7 @@ import { MemoryBackend } from '../../../../lib/backends/memory/memory-backend.js
 import type { MemoryStore } from '../../../../lib/backends/memory/memory-store.js';
 import type { QuorumMember } from '../../../../lib/backends/quorum/quorum-member.js';
 import type { SynchronizerBackend } from '../../../../lib/backends/synchronizer-backend.js';
+import { validity } from '../../../../lib/engine/hold/lease-clock.js';
 import { SpentOwners } from '../../../support/watched/spent-owners.js';
 import type { LinkTrace, Subject } from './link-trace.js';
 import type { Network } from './network-conditions.js';
@@ -35,6 +36,8 @@ import { SimulatedSubscription } from './simulated-subscription.js';
 import { SimulatedSynchronizers } from './simulated-synchronizers.js';
 import type { VirtualTime } from './virtual-time.js';
 
+/** The line of messages: see SimulatedSubscription. */
+const MESSAGES = 'messages';
 /** The lines of commands that take something. */
 const TAKING = ['acquire', 'take'];
 
@@ -79,6 +82,8 @@ export class SimulatedLink implements LockBackend, ServerClient {
   readonly subscribed = new Set<LinkSubscription>();
   /** Called with the locks that a forced release has taken, when the process knows of them. */
   onForced: (key: string, owners: readonly string[]) => void = () => {};
+  /** Called when the server has set the full lease of a lock that a message had granted, and again with the answer. */
+  onAccepted: (key: string, owner: string, validUntil: number) => void = () => {};
   /** Called with an owner id that is sent in an acquisition after its release. */
   onReused: (key: string, id: string) => void = () => {};
   readonly owners = new SpentOwners((key, id) => this.onReused(key, id));
@@ -166,13 +171,19 @@ export class SimulatedLink implements LockBackend, ServerClient {
   async acquire(request: AcquireRequest): Promise<AcquireReply> {
     const seen = this.highestToken;
     this.owners.acquiring(request);
+    // Traces know no leases that begin with a message.
+    const sent = this.settings.trace === undefined ? request : Object.create(request, { nonce: { value: undefined } });
     const reply = await this.take(
       this.lineOf('acquire', request),
-      (backend) => raised(backend, [request], seen).acquire(request),
+      (backend) => raised(backend, [request], seen).acquire(sent),
       withLimit,
       { ...subjectOf('acquire', request), waiterTimeout: request.waiterTimeout },
     );
     if (reply.acquired) this.sees(reply.token + reply.reserved);
+    else if (request.nonce !== undefined && this.network.fateOfGrant() === 'forged') {
+      const { key, owner } = request;
+      this.process.receive(this.network.within(100), () => this.forgeGrant(key, owner));
+    }
     return reply;
   }
 
@@ -303,13 +314,52 @@ export class SimulatedLink implements LockBackend, ServerClient {
     return new SimulatedSubscription(this, ask, listener, () => listener({ kind: 'resync' }));
   }
 
+  /** The latest listener in the line of each lock. */
+  private readonly inLine = new Map<string, (wake: Wake) => void>();
+
   readonly line: LineBackend = {
     listen: (key, clientId, listener) => {
       if (this.closed) return { ready: new Promise(() => {}), close: () => {} };
-      const ask = (hear: (wake: Wake) => void) => (this.backend.line as LineBackend).listen(key, clientId, hear);
-      return new SimulatedSubscription(this, ask, listener, () => listener({ kind: 'resync' }));
+      const ask = (hear: (wake: Wake) => void) =>
+        (this.backend.line as LineBackend).listen(key, clientId, (wake) => this.deliver(wake, hear));
+      const subscription = new SimulatedSubscription(this, ask, listener, () => listener({ kind: 'resync' }));
+      this.inLine.set(key, listener);
+      return subscription;
+    },
+    accept: (request, grant, sent) => {
+      const { key, owner, leaseTime } = request;
+      const validUntil = this.time.now + validity(leaseTime);
+      const accepted = (isHeld: boolean) => {
+        if (isHeld) this.onAccepted(key, owner, validUntil);
+        return isHeld;
+      };
+      const answer = this.send(this.lineOf('renew', request), (backend) =>
+        (backend.line as LineBackend).accept(request, grant, () => {}).then(accepted),
+      );
+      answer.then(accepted, () => {});
+      this.process.nextTurn(sent);
+      this.sees(grant.token + grant.reserved);
+      return answer;
     },
   };
+
+  private deliver(wake: Wake, hear: (wake: Wake) => void): void {
+    if (wake.kind !== 'message' || wake.grant === undefined) return hear(wake);
+    const { network, time } = this;
+    const { grant, ...doubtful } = wake;
+    const fate = network.fateOfGrant();
+    if (fate === 'uncertain') return hear(doubtful);
+    if (fate === 'late') this.stall(MESSAGES, network.within(1_500));
+    if (fate === 'forged') hear({ ...wake, grant: { ...grant, nonce: 'forged', token: 1 } });
+    else hear(wake);
+    if (fate === 'doubled') time.after(network.within(2_500), () => hear(wake));
+  }
+
+  /** Tells a process that waits in line, without the right to do so, that it was granted the lock. */
+  private forgeGrant(key: string, owner: string): void {
+    const grant = { nonce: 'forged', token: 1, reserved: 0, after: 0 };
+    this.inLine.get(key)?.({ kind: 'message', owner, lock: 'granted', grant });
+  }
 
   listenToClient(clientId: string, listener: (removal: Removal) => void): Subscription {
     if (this.closed) return { ready: new Promise(() => {}), close: () => {} };

@@ -24,14 +24,16 @@
 -- @include server-time
 -- @include prefixed
 -- @include publish-to
--- @include line/line-of
--- @include line/first-in-line
--- @include line/grant-permits
--- @include line/serve-line
 local time = redis.call('TIME')
 local micros = time[1] * 1000000 + time[2]
 local seen = tonumber(ARGV[3])
 -- @include tokens
+-- @include reserve-fenced-tokens
+-- @include line/line-of
+-- @include line/first-in-line
+-- @include line/token-of-grant
+-- @include line/grant-permits
+-- @include line/serve-line
 -- @include flight/next-reading
 -- @include flight/forgotten-note
 -- How long, in ms, a result is kept at least. By then, all waiting callers have read it.

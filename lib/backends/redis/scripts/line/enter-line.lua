@@ -13,12 +13,13 @@
   ARGV[5]  owner
   ARGV[6]  waiterTimeout: ms after which its place lapses
   ARGV[7]  PUBLISH or SPUBLISH
-  ARGV[8]  only if the newest caller supersedes the one before: how many calls its process has superseded
-  ARGV[9]  with ARGV[8]: the order that an earlier request of the same call was given, or ''
+  ARGV[8]  nonce of its place, or '': see token-of-grant.lua
+  ARGV[9]  only if the newest caller supersedes the one before: how many calls its process has superseded
+  ARGV[10] with ARGV[9]: the order that an earlier request of the same call was given, or ''
 
   Returns { token, reserved, 1 }, or { ttl, holder or '', held as or '', 1 if its place is the first or it has none } when
   busy. Without a holder, the lock is left to clients outside the line for that time.
-  With ARGV[8], { token, reserved, superseded } and { ..., superseded, order }: how many calls this one has superseded, and
+  With ARGV[9], { token, reserved, superseded } and { ..., superseded, order }: how many calls this one has superseded, and
   its order among them. -1 calls when it is busy because a later call has superseded it, and when it was granted the lock
   before a later call came.
   Returns { 'expired', server time in ms } when it runs too late.
@@ -30,8 +31,6 @@
 -- @include prefixed
 -- @include publish-to
 -- @include expire
--- @include tokens
--- @include reserve-fenced-tokens
 -- @include is-owner
 -- @include permits/first-to-end
 -- @include lock-fields
@@ -39,9 +38,12 @@
 -- @include plain/why-owner-waits
 -- @include plain/take-plain
 -- @include add-unless-full
+-- @include tokens
+-- @include reserve-fenced-tokens
 -- @include line/line-of
 -- @include line/keep-place
 -- @include line/first-in-line
+-- @include line/token-of-grant
 -- @include line/grant-permits
 -- @include line/serve-line
 -- @include line/enter-as-newest
@@ -50,7 +52,7 @@ local clock, lock, counter = KEYS[1], KEYS[2], KEYS[3]
 local reserve, owner, waiterTimeout, publish = tonumber(ARGV[4]), ARGV[5], tonumber(ARGV[6]), ARGV[7]
 local places, lapses, terms = lineOf(lock)
 local now = math.floor(micros / 1000)
-local superseded, order = ARGV[8], tonumber(ARGV[9])
+local superseded, order = ARGV[9], tonumber(ARGV[10])
 
 local busy = whyOwnerWaits(lock, owner)
 if superseded then
@@ -78,6 +80,8 @@ if not busy then
   return { nextToken(), reserved, superseded or 1 }
 end
 
-return {
-  busy[1], busy[2] or '', busy[3] or '', enterPlace(lock, owner, micros, waiterTimeout) and 1 or 0, superseded, order,
-}
+local newTerms = ARGV[8] ~= ''
+  and termsOfGrant(ARGV[8], reserve, ARGV[2], clock, counter and 'f' or 'r')
+  or nil
+local isFirst = enterPlace(lock, owner, micros, waiterTimeout, newTerms)
+return { busy[1], busy[2] or '', busy[3] or '', isFirst and 1 or 0, superseded, order }

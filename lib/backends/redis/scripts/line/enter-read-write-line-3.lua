@@ -28,7 +28,6 @@
 -- @include suffixed
 -- @include publish-to
 -- @include expire
--- @include tokens
 -- @include is-owner
 -- @include permits/first-to-end
 -- @include lock-fields
@@ -42,6 +41,8 @@
 -- @include read-write/longest-hold
 -- @include read-write/longest-reader
 -- @include read-write/fit-to-readers
+-- @include tokens
+-- @include reserve-fenced-tokens
 -- @include line/line-of
 -- @include line/place-before
 -- @include read-write/why-reader-waits
@@ -52,6 +53,7 @@
 -- @include read-write/take-writer
 -- @include add-unless-full
 -- @include line/first-in-line
+-- @include line/token-of-grant
 -- @include line/keep-place
 -- @include line/grant-permits
 -- @include line/serve-line

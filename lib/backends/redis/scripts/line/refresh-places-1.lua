@@ -15,9 +15,13 @@
 -- @include prefixed
 -- @include publish-to
 -- @include add-unless-full
+-- @include line/time-of-grant
+-- @include tokens
+-- @include reserve-fenced-tokens
 -- @include line/line-of
 -- @include line/keep-place
 -- @include line/first-in-line
+-- @include line/token-of-grant
 -- @include line/grant-permits
 -- @include line/serve-line
 -- @include line/serve-if-room

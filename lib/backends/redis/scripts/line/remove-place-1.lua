@@ -16,8 +16,12 @@
 -- @include permits/fit-to-permits
 -- @include has-field
 -- @include plain/holds-plain
+-- @include line/time-of-grant
+-- @include tokens
+-- @include reserve-fenced-tokens
 -- @include line/line-of
 -- @include line/first-in-line
+-- @include line/token-of-grant
 -- @include line/grant-permits
 -- @include line/serve-line
 -- @include line/serve-if-room

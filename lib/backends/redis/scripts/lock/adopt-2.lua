@@ -25,13 +25,15 @@
 -- @include publish-to
 -- @include becomes-shorter
 -- @include server-time
+-- @include tokens
+-- @include reserve-fenced-tokens
 -- @include line/line-of
 -- @include line/first-in-line
+-- @include line/token-of-grant
 -- @include line/grant-permits
 -- @include line/serve-line
 -- @include line/wake-line-if-shorter
 -- @include expire
--- @include tokens
 -- @include is-owner
 -- @include permits/first-to-end
 -- @include lock-fields

@@ -24,8 +24,12 @@
 -- @include fair/waits-until
 -- @include fair/leave-queue
 -- @include fair/head-of
+-- @include line/time-of-grant
+-- @include tokens
+-- @include reserve-fenced-tokens
 -- @include line/line-of
 -- @include line/first-in-line
+-- @include line/token-of-grant
 -- @include line/grant-permits
 -- @include line/serve-line
 -- @include fair/wake-head

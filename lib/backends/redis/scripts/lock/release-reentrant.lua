@@ -58,8 +58,12 @@ end
 -- @include prefixed
 -- @include server-time
 -- @include publish-to
+-- @include line/time-of-grant
+-- @include tokens
+-- @include reserve-fenced-tokens
 -- @include line/line-of
 -- @include line/first-in-line
+-- @include line/token-of-grant
 -- @include line/grant-permits
 -- @include line/serve-line
 for i, answer in ipairs(answers) do

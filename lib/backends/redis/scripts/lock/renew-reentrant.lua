@@ -15,8 +15,12 @@
 -- @include publish-to
 -- @include becomes-longer
 -- @include becomes-shorter
+-- @include line/time-of-grant
+-- @include tokens
+-- @include reserve-fenced-tokens
 -- @include line/line-of
 -- @include line/first-in-line
+-- @include line/token-of-grant
 -- @include line/grant-permits
 -- @include line/serve-line
 -- @include line/wake-line-if-shorter

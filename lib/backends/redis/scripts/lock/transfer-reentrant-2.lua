@@ -23,13 +23,15 @@
 -- @include publish-to
 -- @include becomes-shorter
 -- @include server-time
+-- @include tokens
+-- @include reserve-fenced-tokens
 -- @include line/line-of
 -- @include line/first-in-line
+-- @include line/token-of-grant
 -- @include line/grant-permits
 -- @include line/serve-line
 -- @include line/wake-line-if-shorter
 -- @include expire
--- @include tokens
 -- @include has-field
 -- @include plain/holds-plain
 -- @include plain/take-plain

@@ -24,7 +24,6 @@
 -- @include prefixed
 -- @include publish-to
 -- @include expire
--- @include tokens
 -- @include is-owner
 -- @include permits/first-to-end
 -- @include lock-fields
@@ -34,9 +33,12 @@
 -- @include permits/fit-to-permits
 -- @include permits/take-permit
 -- @include add-unless-full
+-- @include tokens
+-- @include reserve-fenced-tokens
 -- @include line/line-of
 -- @include line/keep-place
 -- @include line/first-in-line
+-- @include line/token-of-grant
 -- @include line/grant-permits
 -- @include line/serve-line
 -- @include line/enter-place

@@ -28,8 +28,12 @@ end
 -- @include server-time
 -- @include expire
 -- @include answer-of
+-- @include line/time-of-grant
+-- @include tokens
+-- @include reserve-fenced-tokens
 -- @include line/line-of
 -- @include line/first-in-line
+-- @include line/token-of-grant
 -- @include line/grant-permits
 -- @include line/serve-line
 -- @include permits/holds-permit

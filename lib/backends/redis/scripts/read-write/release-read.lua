@@ -69,8 +69,12 @@ if type(lineCount) ~= 'number' or lineCount == 0 then
   return answers
 end
 
+-- @include line/time-of-grant
+-- @include tokens
+-- @include reserve-fenced-tokens
 -- @include line/line-of
 -- @include line/first-in-line
+-- @include line/token-of-grant
 -- @include line/grant-permits
 -- @include line/serve-line
 for _, lock in ipairs(changed) do

@@ -1,6 +1,6 @@
 -- The line of a lock: a zset of places (owner ids) in order, another one of the times at which they lapse, and a hash of
--- the terms of places that are told when they may ask: `t read` or `t write`. All other places are granted the lock.
--- The zset of lapses also has HEAD_START_UNTIL.
+-- the terms that places have: `t read` or `t write` if they are told when they may ask, or see token-of-grant.lua. The zset
+-- of lapses also has HEAD_START_UNTIL.
 local function lineOf(lock)
   return prefixed('nestjs_redis_lock_turns', lock), prefixed('nestjs_redis_lock_turns_until', lock),
     prefixed('nestjs_redis_lock_turns_terms', lock)

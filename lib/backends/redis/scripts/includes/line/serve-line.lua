@@ -32,7 +32,8 @@ end
 -- is only told, and asks what has changed. If clients listen that stand in no line, every second release leaves the lock
 -- to them: it is granted to nobody until their head start is over. If it is uncertain whether any listen, they get none.
 -- Readers and writers are always only told: then it returns the answer to others who ask.
--- The message is the owner id of the place, then ` granted`, or ` free` during a head start, or nothing.
+-- The message is the owner id of the place, then ` granted` and what tokenOfGrant says, or ` free` during a head start, or
+-- nothing.
 --
 -- `listeners`: after a release, how many clients listen outside the line; otherwise nil
 -- `uncounted`: others may listen that this server does not count
@@ -67,8 +68,8 @@ local function serveLine(lock, publish, listeners, uncounted)
       redis.call('HSET', lock, first, '1')
       redis.call('PEXPIRE', lock, CLAIM)
       redis.call('ZREM', lapses, HEAD_START_UNTIL)
+      message = first .. ' granted' .. tokenOfGrant(lock, kind)
       leaveLine(places, lapses, terms, first)
-      message = first .. ' granted'
     end
   end
   tell(first, message)
