@@ -43,7 +43,7 @@ export function operationsOf(history: History): Map<string, readonly Operation[]
         const open = drafts.filter(({ Kind }) => Kind === 'open').length;
         if (call.refused?.error !== 'LockBusyError' && open < MOST_OPEN)
           drafts.push(...openAcquisition(call.call, call.sent));
-      } else if (tenure.within === undefined && !isDoubtful(tenure)) drafts.push(...lease(tenure, digest));
+      } else if (!isShare(tenure, digest) && !isDoubtful(tenure)) drafts.push(...lease(tenure, digest));
     }
   }
   for (const { lock, now, until } of digest.upsets) {
@@ -53,6 +53,12 @@ export function operationsOf(history: History): Map<string, readonly Operation[]
     }
   }
   return new Map([...locks].filter(([, drafts]) => drafts.length > 0).map(([lock, drafts]) => [lock, ordered(drafts)]));
+}
+
+/** Whether it re-entered a lease. A call for several locks may re-enter one of them and acquire the others. */
+function isShare({ lock, owner, within }: Tenure, { calls }: Digest): boolean {
+  const outer = within === undefined ? undefined : calls.get(within);
+  return outer?.tenures.some((each) => each.lock === lock && each.owner === owner) ?? false;
 }
 
 /**
