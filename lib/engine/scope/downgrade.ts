@@ -97,6 +97,8 @@ export class Downgrade implements LockKeeper, ReadDowngrade, Asker<Reader, Acqui
     if (!this.over) return 'released';
     this.read = undefined;
     const outcome = this.queue.giveBack(read);
+    // Undoing an earlier request first would make the read lock look lost.
+    if (typeof outcome === 'object') return outcome.finally(() => this.undo());
     this.undo();
     return outcome;
   }

@@ -69,6 +69,26 @@ describe('a writer that reads in its own scope', () => {
     expect(await locks.isLocked('page')).toBe(false);
   });
 
+  it('does not report its read lock as lost because an earlier request for it is undone at the same time', async () => {
+    const { locks, backend, runtime } = await world.process();
+    const write = await locks.acquire('page', { type: 'write' });
+    backend.disturb(answerLost, 'acquire');
+    const waiting = write.run(() => locks.acquire('page', { type: 'read' }));
+    await runtime.advance(200);
+    backend.heal();
+    const reading = await runtime.until(waiting);
+    await runtime.until(write.release());
+    let sent = 0;
+    backend.disturb(async (execute) => {
+      if (sent++ === 0) await new Promise<void>((resolve) => runtime.timer(5, resolve)); // the next one overtakes it
+      return execute();
+    }, 'release');
+    await runtime.until(reading.release());
+    await runtime.settle();
+    expect(sent).toBe(2);
+    expect(await locks.isLocked('page')).toBe(false);
+  });
+
   it('keeps reading when an earlier reader gives back a lost read lock late', async () => {
     const { locks, backend, runtime } = await world.process();
     const write = await locks.acquire('page', { type: 'write' });
