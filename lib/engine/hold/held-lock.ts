@@ -187,9 +187,9 @@ export class HeldLock implements Renewable<HeldLock> {
     return this.aloneInList;
   }
 
-  /** No command about this owner is under way. */
+  /** No command about this owner is under way, except for the one that asks for the full lease of a claim. */
   get settled(): boolean {
-    return this.unanswered === 0;
+    return this.unanswered === 0 || (this.claim !== undefined && this.unanswered === 1);
   }
 
   share(lease: LockShare): void {

@@ -46,6 +46,33 @@ describe('a lock that a message grants', () => {
     expect((await bob.locks.inspect('order')).locked).toBe(false);
   });
 
+  it('is handed off in its process before the backend has answered, in the first half of its claim', async () => {
+    const settings = { watchdogTimeout: ms(30_000) };
+    const [ann, bob] = [await world.process(settings), await world.process(settings)];
+    const { runtime } = bob;
+    const held = await ann.locks.acquire('order');
+    const callers = [0, 1, 2].map(() => bob.locks.acquire('order'));
+    await runtime.advance(200); // until the clock of the tokens is no longer ahead
+    bob.backend.commands.length = 0;
+    const answer = latch();
+    bob.backend.disturb(answerAfter(answer.promise), 'accept');
+    await held.release();
+    const first = await runtime.until(callers[0]);
+    await first.release();
+    const second = await runtime.until(callers[1]);
+    expect(bob.backend.commands).toEqual(['accept']);
+    expect([second.owner, second.fencingToken]).toEqual([first.owner, first.fencingToken + 1]);
+    await runtime.advance(CLAIM / 2);
+    const released = second.release();
+    const third = await runtime.until(callers[2]);
+    expect(third.owner).not.toBe(first.owner);
+    await released;
+    answer.open();
+    await runtime.settle();
+    await third.release();
+    expect((await ann.locks.inspect('order')).locked).toBe(false);
+  });
+
   it('has its full lease, which the user chose, from the backend, and only that', async () => {
     const { bob, runtime, held, served } = await waiting({ leaseTime: '5s' });
     const renewed: string[] = [];
