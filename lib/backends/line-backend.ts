@@ -58,6 +58,7 @@ export interface LineBackend {
    * Asks for the full lease of a lock that was granted to this owner, and never acquires it. Resolves to false if the
    * owner does not hold the lock any more.
    *
+   * @param request its lease time is at least {@link CLAIM}
    * @param sent called when the request has left this process, or was answered with true, and perhaps twice. From then
    *   on, the lock will have its full lease even if this process blocks its event loop for longer than the claim
    * @throws BackendError when the outcome is unknown

@@ -2,7 +2,7 @@ import { CLAIM, HEAD_START } from '../line-backend.js';
 import { type HeldType, isReadWrite, type OwnerRef, type Removal } from '../lock-requests.js';
 import { clientOf } from '../owner-ids.js';
 import type { Runtime } from '../runtime.js';
-import type { Subscription, Wake } from '../subscription.js';
+import type { Grant, Subscription, Wake } from '../subscription.js';
 import { channelOf, lineChannel } from './channels.js';
 import { grant } from './grant-or-busy.js';
 import type { MemoryStore } from './memory-store.js';
@@ -70,14 +70,18 @@ export class ReleaseMessages {
   }
 
   private grantLock(key: string, line: WaitingOwners, owner: string, now: number): void {
-    const terms = line.terms.get(owner);
-    grant(this.store, { key, type: 'reentrant', owner }, CLAIM, now);
+    const details = this.grantOf(key, line, owner, now);
+    grant(this.store, { key, type: 'reentrant', owner }, CLAIM, now); // ends the place
     const message = { kind: 'message', owner, lock: 'granted' } as const;
-    const channel = lineChannel(key, clientOf(owner));
-    if (terms === undefined) return void this.publish(channel, message);
+    this.publish(lineChannel(key, clientOf(owner)), details === undefined ? message : { ...message, grant: details });
+  }
+
+  private grantOf(key: string, line: WaitingOwners, owner: string, now: number): Grant | undefined {
+    const terms = line.terms.get(owner);
+    if (terms === undefined) return undefined;
     const { type, nonce, reserve, askedAt } = terms;
     const { token, reserved } = this.store.fencing.next(key, type, reserve, this.wallMicros());
-    this.publish(channel, { ...message, grant: { nonce, token, reserved, after: Math.floor(now - askedAt) } });
+    return { nonce, token, reserved, after: Math.floor(now - askedAt) };
   }
 
   /**

@@ -69,6 +69,8 @@ export interface ReadDowngrade {
 
 /** How to ask for the full lease of a lock that the backend has granted for a short time. */
 export interface Claim {
+  /** Whether an `accept` is under way. */
+  unanswered: boolean;
   accept(request: RenewRequest): Promise<boolean>;
 }
 
@@ -189,7 +191,7 @@ export class HeldLock implements Renewable<HeldLock> {
 
   /** No command about this owner is under way, except for the one that asks for the full lease of a claim. */
   get settled(): boolean {
-    return this.unanswered === 0 || (this.claim !== undefined && this.unanswered === 1);
+    return this.unanswered === (this.claim?.unanswered ? 1 : 0);
   }
 
   share(lease: LockShare): void {

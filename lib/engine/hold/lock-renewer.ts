@@ -21,21 +21,30 @@ export class LockRenewer implements Renewer<HeldLock> {
   async renew([held]: readonly HeldLock[], leaseTime: number): Promise<readonly boolean[]> {
     let failed = true;
     try {
-      const isHeld = await this.renewAlone(held, leaseTime);
+      held.commandSent();
+      const isHeld = await this.backend.renew(new Renewal(held, leaseTime));
       failed = false;
       return listOf(isHeld);
     } finally {
-      this.answered(held, failed);
+      this.settled(held, failed);
     }
   }
 
   renewAlone(held: HeldLock, leaseTime: number): Promise<boolean> {
-    held.commandSent();
+    const { claim } = held;
     const renewal = new Renewal(held, leaseTime);
-    return held.claim === undefined ? this.backend.renew(renewal) : held.claim.accept(renewal);
+    held.commandSent();
+    if (claim === undefined) return this.backend.renew(renewal);
+    claim.unanswered = true;
+    return claim.accept(renewal);
   }
 
   answered(held: HeldLock, failed: boolean): void {
+    if (held.claim !== undefined) held.claim.unanswered = false;
+    this.settled(held, failed);
+  }
+
+  private settled(held: HeldLock, failed: boolean): void {
     held.commandSettled();
     if (!failed) this.failing = false;
   }

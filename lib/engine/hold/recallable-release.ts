@@ -50,8 +50,8 @@ export class RecallableRelease implements ReleaseRequest, Departing {
     const answer = this.services.backend.release(this);
     if (listener?.waits) {
       listener.ending = answer.then(
-        (reply) => this.tell(listener, reply),
-        () => this.tell(listener, undefined),
+        (reply) => tell(listener, this.settle(reply)),
+        () => tell(listener, this.settle(undefined)),
       );
       return undefined;
     }
@@ -79,8 +79,7 @@ export class RecallableRelease implements ReleaseRequest, Departing {
     const { listener } = this;
     this.listener = undefined;
     if (listener === undefined) this.recalled ??= outcome;
-    else if (typeof outcome === 'string') listener.releaseSettled(outcome);
-    else void outcome.then((settled) => listener.releaseSettled(settled));
+    else void tell(listener, outcome);
   }
 
   /** Whether a recalled release can be sent after all. */
@@ -102,12 +101,6 @@ export class RecallableRelease implements ReleaseRequest, Departing {
     return undefined;
   }
 
-  private tell(listener: ReleaseListener, reply: ReleaseReply | undefined): void | Promise<void> {
-    const outcome = this.settle(reply);
-    if (typeof outcome === 'string') return listener.releaseSettled(outcome);
-    return outcome.then((settled) => listener.releaseSettled(settled));
-  }
-
   private settle(reply: ReleaseReply | undefined): ReleaseOutcome | Promise<ReleaseOutcome> {
     const outcome = this.withdrawn ? 'released' : this.outcomeOf(reply);
     this.listener?.releaseSettled(outcome);
@@ -127,6 +120,11 @@ export class RecallableRelease implements ReleaseRequest, Departing {
     sender?.releaseAnswered(this, reply);
     return answeredOutcome(services, held, reply.released, reply.resent);
   }
+}
+
+function tell(listener: ReleaseListener, outcome: ReleaseOutcome | Promise<ReleaseOutcome>): void | Promise<void> {
+  if (typeof outcome === 'string') return listener.releaseSettled(outcome);
+  return outcome.then((settled) => listener.releaseSettled(settled));
 }
 
 /**

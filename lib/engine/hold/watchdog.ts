@@ -96,8 +96,8 @@ export interface Renewer<Thing> {
  *             that renewals travel together), and at the next heartbeat after the clocks of this machine diverged.
  *   due       It is renewed in this turn of the event loop or soon after. → renewing, with the others that share its
  *             request.
- *   renewing  A request is under way. A thing with a `claim` begins here. → resting when confirmed, retrying when the request fails, lost when the backend
- *             does not hold it.
+ *   renewing  A request is under way. A thing with a `claim` begins here. → resting when confirmed, retrying when the
+ *             request fails, lost when the backend does not hold it.
  *   retrying  The last request failed. → due after a pause. All that fail during that pause are retried together.
  *   timed     Its lease is fixed or extended, so it is out of order and has its own timer. → when the timer fires: lost
  *             (fixed), renewing (the extension has run out).

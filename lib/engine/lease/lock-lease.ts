@@ -303,7 +303,7 @@ export class LockLease implements ScopedLease, LockShare, ReleaseListener {
     this.services.watchdog.noticeBlock(now);
     if (this.loss === undefined && this.left(now) <= 0) {
       this.loss = this.judge();
-      this.controller?.abort(this.loss);
+      if (this.loss !== undefined) this.controller?.abort(this.loss);
     }
     const freed = events.timed ? freedBy(this, now) : NONE;
     const { waits } = this;

@@ -364,9 +364,14 @@ export class LockQueue implements LockKeeper, Asker<LockWaiter, AcquireReply> {
     const held = new HeldLock(this, outcome, waiter.terms.fixed, reply, Math.floor(answeredAt.monotonic));
     this.hold(held, answeredAt);
     if (waiter.terms.newest) held.superseded = (reply.newest ?? newestCall(waiter)).superseded;
+    this.serve(waiter, held);
+    this.serveNext();
+  }
+
+  /** Grants the lock to a waiter, or gives it back if he has left. */
+  private serve(waiter: LockWaiter, held: HeldLock): void {
     if (this.waiting.remove(waiter)) waiter.grant(held);
     else this.services.events.unawaited(this.giveBack(held));
-    this.serveNext();
   }
 
   /** Lets the readers right behind the one whose turn has come in with it, although others may be in line by now. */
@@ -380,7 +385,8 @@ export class LockQueue implements LockKeeper, Asker<LockWaiter, AcquireReply> {
   /**
    * Takes the lock at once if a message grants it to this process's place, and the claim certainly lasts for a while.
    * The full lease is requested at the same time, and the head is served when that request has left this process: from
-   * then on, a body that blocks the event loop cannot outlast the claim.
+   * then on, a body that blocks the event loop cannot outlast the claim. A lease that is shorter than the claim comes
+   * from the backend.
    *
    * @returns false if the backend has to be asked
    */
@@ -392,17 +398,16 @@ export class LockQueue implements LockKeeper, Asker<LockWaiter, AcquireReply> {
     const { owner } = place;
     const { grant } = wake;
     if (wake.owner !== owner || grant.nonce !== place.nonce) return false;
+    const { type, leaseTime, fixed } = head.terms;
+    if (type !== place.type || leaseTime < CLAIM) return false;
     if (this.state !== 'resting' || this.tenure.isHeld || this.attempts > 0 || head.triesOnce || head.ownerSpent)
       return false;
     const { clock, pendingAttempts } = services;
-    const { type, leaseTime, fixed } = head.terms;
     const begun = clock.after(place.sent, grant.after);
     const now = clock.now();
-    const lease = Math.min(CLAIM, leaseTime);
     // A claim that begins in the future: the server's clock was advanced, or this machine was suspended.
-    if (begun.monotonic > now.monotonic || clock.left(begun, lease, now) < lease / 2 || clock.diverged(begun))
+    if (begun.monotonic > now.monotonic || clock.left(begun, CLAIM, now) < CLAIM / 2 || clock.diverged(begun))
       return false;
-    if (type !== place.type) return false;
 
     const granted = { type, owner, leaseTime, sent: begun, lateCopiesUntil: undefined, permits: undefined };
     const held = new HeldLock(this, granted, fixed, grant, Math.floor(now.monotonic));
@@ -410,11 +415,10 @@ export class LockQueue implements LockKeeper, Asker<LockWaiter, AcquireReply> {
     const serve = () => {
       if (isServed || held.lost !== undefined) return;
       isServed = true;
-      if (this.waiting.remove(head)) head.grant(held);
-      else this.services.events.unawaited(this.giveBack(held));
+      this.serve(head, held);
     };
-    held.claim = { accept: (request) => line.accept(request, grant, serve) };
-    held.validFor = lease;
+    held.claim = { unanswered: false, accept: (request) => line.accept(request, grant, serve) };
+    held.validFor = CLAIM;
     head.dropPlace(owner);
     this.placeOf?.dropPlace(owner);
     pendingAttempts.granted();

@@ -31,8 +31,6 @@ type SingleRequest = BatchedRequest<Batchable, SingleReply>;
 export class SingleCalls implements BatchCallOwner<Batchable, SingleReply> {
   /** The requests without an answer, each with its timer once it was sent. */
   private readonly pending = new Map<SingleRequest, Timer | undefined>();
-  /** The connections to servers that know the script of {@link callAndNotify}, because they have executed it. */
-  private readonly knowing = new WeakSet<object>();
   private closed = false;
 
   constructor(
@@ -63,23 +61,17 @@ export class SingleCalls implements BatchCallOwner<Batchable, SingleReply> {
   }
 
   /**
-   * Like {@link call}, always with the same script.
+   * Like {@link call}, with the source of the script, so that one call is enough.
    *
-   * @param written called when the script has left this process, unless it may have to be sent once more: on the first
-   *   call of a connection, whose server may not know the script, or because the connection is broken
+   * @param written called when the call has left this process, unless its connection is broken
    */
-  async callAndNotify(
+  callAndNotify(
     script: Script,
     keys: readonly string[],
     args: readonly string[],
     written: () => void,
   ): Promise<SingleReply> {
-    const answer = await this.send(script, keys, args, 'any time', (socket) => {
-      if (this.knowing.has(socket)) written();
-    });
-    const { socket } = answer.call;
-    if (socket !== undefined) this.knowing.add(socket);
-    return answer;
+    return this.send(script, keys, args, 'any time', written);
   }
 
   /** Rejects all calls that have no answer. */
@@ -109,14 +101,14 @@ export class SingleCalls implements BatchCallOwner<Batchable, SingleReply> {
     keys: readonly string[],
     args: readonly string[],
     limit: Limit,
-    written?: (socket: object) => void,
+    written?: () => void,
   ): Promise<SingleReply> {
     const { connection, runtime, commandTimeout } = this;
     return new Promise((resolve, reject) => {
       if (this.closed) return reject(closedError(connection));
       const item: SingleRequest = new BatchedRequest({ key: keys[0] }, resolve, reject);
       this.pending.set(item, undefined);
-      const command = new SingleScript(script, keys, args, limit, this.subject);
+      const command = new SingleScript(script, keys, args, limit, this.subject, written !== undefined);
       const send = () => {
         if (item.settled) return;
         item.deadline = runtime.monotonic() + commandTimeout;
@@ -133,11 +125,11 @@ export class SingleCalls implements BatchCallOwner<Batchable, SingleReply> {
   private whenWritten(
     item: SingleRequest,
     call: BatchCall<Batchable, SingleReply>,
-    written: (socket: object) => void,
+    written: () => void,
     turns = TURNS_TO_WRITE,
   ): void {
     if (item.settled) return;
-    if (call.socket !== undefined) written(call.socket);
+    if (call.socket !== undefined) written();
     else if (turns > 0) this.runtime.nextTurn(() => this.whenWritten(item, call, written, turns - 1));
   }
 
@@ -167,6 +159,7 @@ class SingleScript implements BatchedScript<Batchable, SingleReply> {
     private readonly values: readonly string[],
     private readonly limit: Limit,
     readonly subject: Subject,
+    readonly bySource: boolean,
   ) {}
 
   get limited(): boolean {

@@ -23,7 +23,6 @@ import { arrayOf, integerOf } from '../reply-shape.js';
 import { scripts } from '../scripts.js';
 import { busyReply, copyOf, remainingTime } from './acquire-reply.js';
 import { ENTER_SCRIPTS, FAIR_KEYS, LOCK_SCRIPTS, TOKEN_COUNTER } from './lock-scripts.js';
-import { RenewBatch } from './renew.js';
 
 /** Replaces an owner by another one in one step; undefined when it did not hold the lock. */
 export async function transfer(request: TransferRequest, context: ScriptContext): Promise<Acquired | undefined> {
@@ -84,27 +83,22 @@ function newestCall(superseded: unknown, order?: unknown): Pick<AcquireReply, 'n
 /**
  * Sets the full lease of a lock that was granted.
  *
- * @param sent called when the request has left this process and need not be sent again, or was answered with true
+ * @param sent called when the request has left this process, or was answered with true
  */
 export async function accept(
-  request: RenewRequest,
+  { key, owner, leaseTime }: RenewRequest,
   { token, reserved }: Grant,
   sent: () => void,
-  context: ScriptContext,
+  { connection, highestToken, single }: ScriptContext,
 ): Promise<boolean> {
-  const { connection, highestToken, single } = context;
   highestToken.note(token + reserved);
-  const publish = context.publishMode.known ?? 'PUBLISH'; // known, because the place was made
-  const renewal = new RenewBatch(request.type, connection, () => publish);
-  const { reply, call } = await single.callAndNotify(
-    renewal.script,
-    renewal.keys([request]),
-    renewal.args([request]),
-    sent,
-  );
-  const isHeld = renewal.read(reply, 0, request, call);
-  if (isHeld) sent();
-  return isHeld;
+  const args = [owner, String(leaseTime)];
+  const { reply, call } = await single.callAndNotify(scripts['accept-grant-1'], [key], args, sent);
+  const server = connection.description;
+  const [time, isHeld] = arrayOf(reply, server).map((part) => integerOf(part, server));
+  connection.scripts.sampleClock(call, [key], time);
+  if (isHeld === 1) sent();
+  return isHeld === 1;
 }
 
 /** Takes over a detached lock from the owner of its ticket. */
