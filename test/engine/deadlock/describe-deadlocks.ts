@@ -26,7 +26,8 @@ class Caller {
     options: LockOptions = {},
   ): Promise<'done' | Error> {
     try {
-      return await this.locks.withLock(first, { type: options.type }, async (lease) => {
+      const { type, permits } = options;
+      return await this.locks.withLock(first, { type, permits }, async (lease) => {
         this.owner = lease.owner;
         this.holds.open();
         await go;
@@ -108,6 +109,11 @@ export function describeDeadlocks(store: StoreName): void {
         expect(results).toEqual(['done', expect.any(LockDeadlockError)]);
       }),
     );
+
+    play('of locks with permits are found while one caller holds each', async () => {
+      const [, results] = await ring(stage, await stage.services(2), { permits: 1 });
+      expect(results).toEqual(['done', expect.any(LockDeadlockError)]);
+    });
 
     play('are found although the waits would end on their own later', async () => {
       const [, results] = await ring(stage, await stage.services(2), { waitTime: '60s' });
