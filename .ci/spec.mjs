@@ -57,6 +57,10 @@ const ACTIONS = {
   SingleFlight: ['Call', 'AskAgain', 'Return', 'Throw', 'Execute', 'Read', 'Forget', 'Expire'],
   Detach: ['Tick', 'AskToDetach', 'Adopt', 'Renew', 'Leave', 'Release', 'Take', 'Execute', 'Read'],
   Quorum: ['Tick', 'Ask', 'Renew', 'Agree', 'Begin', 'Confirm', 'Go', 'Execute', 'Release', 'Forget'],
+  Several: [
+    ...['Tick', 'Enter', 'Exit', 'Arrive', 'Release', 'ArriveAgain'],
+    ...['Ask', 'GiveUp', 'Over', 'Resume', 'Renew', 'Begin', 'Leave'],
+  ],
   Permits: ['Tick', 'Ask', 'Try', 'Enter', 'Renew', 'Go', 'Release', 'Leave', 'Keep'],
   ReadWrite: [
     ...['Tick', 'Read', 'Write', 'RenewRead', 'RenewWrite', 'ReleaseRead', 'ReleaseWrite', 'Keep', 'Leave', 'Die'],
