@@ -80,6 +80,30 @@ export const keepsWhatIsReleased: Breakage = (backend) => {
   });
 };
 
+/** Sometimes lets one more caller hold a lock than its number of permits. */
+export const admitsOneMore: Breakage = (backend) => {
+  let calls = 0;
+  return broken(backend, {
+    acquire({ permits, ...request }) {
+      const more = permits !== undefined && ++calls % 3 === 0 ? 1 : 0;
+      return backend.acquire({ ...request, permits: permits && permits + more });
+    },
+  });
+};
+
+/** Reports that it has renewed a lease, but does not renew it, so that others get the place of its holder. */
+export const renewsNoLease: Breakage = (backend) => broken(backend, { renew: async () => true });
+
+/** Frees the places of all holders when one of them releases its place. */
+export const releasesEveryPlace: Breakage = (backend) =>
+  broken(backend, {
+    async release(request) {
+      const reply = await backend.release(request);
+      await backend.forceRelease(request.key);
+      return reply;
+    },
+  });
+
 /** The owners of detached locks by the owners of their tickets, for {@link keepsOwnersOfDetachedLocks}. */
 const detachedBy = new Map<string, string>();
 

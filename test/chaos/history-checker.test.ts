@@ -3,6 +3,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import {
   acceptsUsedTickets,
+  admitsOneMore,
   type Breakage,
   freesDetachedLocks,
   grantsTwice,
@@ -10,6 +11,8 @@ import {
   keepsOwnersOfDetachedLocks,
   keepsWhatIsReleased,
   losesWakeUps,
+  releasesEveryPlace,
+  renewsNoLease,
   repeatsTokens,
   reservesWithoutLimit,
 } from './broken-backends.js';
@@ -179,6 +182,51 @@ describe('the history checker', () => {
     );
     expect(rulesBroken(made, { permits: new Map([['order', 3]]) })).not.toContain('no overlap');
     expect(rulesBroken(made, { permits: new Map([['order', 2]]) })).toContain('no overlap');
+  });
+
+  describe('of a lock that n may hold', () => {
+    const sentBy = (call: string, mostHolders: number) => ({ ...sent(call), mostHolders }) as HistoryEvent;
+    const holders = (...calls: [call: string, mostHolders: number, token?: number][]) =>
+      history(
+        ...calls.map(([call, most]): [string, HistoryEvent] => ['a', sentBy(call, most)]),
+        ...calls.map(([call, , token], n): [string, HistoryEvent] => [
+          'a',
+          granted(call, token ?? n, { type: 'place' }),
+        ]),
+      );
+
+    it('finds more than n, of whom each has a lease', () => {
+      expect(rulesBroken(holders(['a/1', 2], ['a/2', 2]))).toEqual([]);
+      expect(rulesBroken(holders(['a/1', 2], ['a/2', 2], ['a/3', 2]))).toEqual(['no overlap']);
+      const made = holders(['a/1', 2], ['a/2', 2], ['a/3', 2]);
+      expect(checkHistory(made).explanation).toContain('more than 2 hold it at once');
+    });
+
+    it('lets callers with a larger number go past others, and not the reverse', () => {
+      expect(rulesBroken(holders(['a/1', 1], ['a/2', 3], ['a/3', 3]))).toEqual([]);
+      // It was granted first, but its record was written last.
+      expect(rulesBroken(holders(['a/2', 3], ['a/3', 3], ['a/1', 1]))).toEqual([]);
+      expect(rulesBroken(holders(['a/1', 1], ['a/2', 1], ['a/3', 3]))).toContain('no overlap');
+    });
+
+    it('finds a holder of another type beside them', () => {
+      const made = holders(['a/1', 3]);
+      made.add('b', 3, sent('b/1'));
+      made.add('b', 4, granted('b/1', 9));
+      expect(rulesBroken(made)).toEqual(['no overlap']);
+    });
+
+    it('counts a re-entry as the lease that it shares', () => {
+      const made = holders(['a/1', 2], ['a/2', 2]);
+      made.add('a', 5, sentBy('a/3', 2));
+      made.add('a', 6, granted('a/3', 0, { type: 'place', owner: 'a/1', within: 'a/1' }));
+      expect(rulesBroken(made)).toEqual([]);
+    });
+
+    it('finds a token that two of them have', () => {
+      expect(rulesBroken(holders(['a/1', 2, 7], ['a/2', 2, 6]))).toEqual([]);
+      expect(rulesBroken(holders(['a/1', 2, 7], ['a/2', 2, 7]))).toEqual(['growing tokens']);
+    });
   });
 
   it('finds a token that does not grow, even after the data was lost', () => {
@@ -416,6 +464,11 @@ describe('the history checker, of a backend that is broken', () => {
     ['frees a lock that is detached', freesDetachedLocks, 'tickets', ['no overlap', 'tickets used once']],
     ['accepts a ticket that was used', acceptsUsedTickets, 'tickets', ['no overlap', 'tickets used once']],
     ['lets late renewals count after detach()', keepsOwnersOfDetachedLocks, 'stormyTickets', ['no overlap']],
+    ['admits one more than n', admitsOneMore, 'places', ['no overlap']],
+    ['renews no lease of n', renewsNoLease, 'stormyPlaces', ['no overlap']],
+    ['frees every place of n when one is released', releasesEveryPlace, 'places', ['no overlap']],
+    ['repeats tokens of n', repeatsTokens, 'places', ['growing tokens']],
+    ['keeps places that were released', keepsWhatIsReleased, 'places', ['served in time']],
   ];
 
   it.each(BROKEN)(

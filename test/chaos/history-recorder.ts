@@ -1,9 +1,10 @@
+import type { HeldType } from '../../lib/backends/lock-backend.js';
 import { LockAbortedError, LockBusyError, LockLostError } from '../../lib/engine/errors.js';
 import type { Lease } from '../../lib/engine/lease/lease.js';
 import type { LockLease } from '../../lib/engine/lease/lock-lease.js';
 import type { LockOptions } from '../../lib/engine/terms/lock-options.js';
 import type { LockService } from '../../lib/service/lock-service.js';
-import type { History, HistoryEvent } from './history.js';
+import type { History, HistoryEvent, Kind } from './history.js';
 
 /**
  * The fraction of a lease that certainly lasts by the backend's clock, because clocks of machines run at slightly
@@ -25,6 +26,8 @@ export interface RecordedTicket {
   readonly call: string;
   readonly lock: string;
   readonly ticket: string;
+  /** How many may hold the lock. */
+  readonly mostHolders: number | undefined;
 }
 
 interface Live {
@@ -96,7 +99,8 @@ export class HistoryRecorder {
 
   /** @returns undefined if the lock was lost, or is left to lapse after shutdown */
   async detach({ call, lease }: RecordedLease, leaseTime: number): Promise<RecordedTicket | undefined> {
-    const [{ name: lock, type }] = lease.locks;
+    const [{ name: lock, type: held, permits: mostHolders }] = lease.locks;
+    const type = kindOf(held);
     this.releaseAsked(call, lease);
     const asked = this.now();
     let ticket: string;
@@ -111,22 +115,27 @@ export class HistoryRecorder {
     const holder = `${call} ticket`;
     // The ticket belongs to no process, because it outlives the one that detached the lock.
     const add = (event: HistoryEvent) => this.history.add('ticket', this.now(), event);
-    add({ kind: 'sent', call: holder, locks: [lock], patient: false });
+    add({ kind: 'sent', call: holder, locks: [lock], patient: false, mostHolders });
     const validUntil = asked + leaseTime * CERTAIN;
     add({ kind: 'granted', call: holder, lock, type, owner: holder, validUntil, detached: true });
-    return { call: holder, lock, ticket };
+    return { call: holder, lock, ticket, mostHolders };
   }
 
   /** @returns undefined if the ticket was refused */
-  async adopt({ call, lock, ticket }: RecordedTicket): Promise<RecordedLease | undefined> {
+  async adopt({ call, lock, ticket, mostHolders }: RecordedTicket): Promise<RecordedLease | undefined> {
     this.add({ kind: 'adopting', call });
-    return this.track(lock, { waitTime: 0 }, () => this.locks.adopt(ticket), undefined, call);
+    const asked = { waitTime: 0, permits: mostHolders };
+    return this.track(lock, asked, () => this.locks.adopt(ticket), undefined, call);
   }
 
-  /** Records that a caller asks for locks. This is the first record of a call. */
+  /**
+   * Records that a caller asks for locks. This is the first record of a call.
+   *
+   * @param options those of a lock; `taken`: how many permits of a semaphore it wants
+   */
   sent(
     names: string | readonly string[],
-    { waitTime, signal, permits }: LockOptions & { permits?: number } = {},
+    { waitTime, signal, permits: mostHolders, taken }: LockOptions & { taken?: number } = {},
     ticket?: string,
   ): string {
     const call = `${this.process}/${++this.calls}`;
@@ -136,7 +145,8 @@ export class HistoryRecorder {
       call,
       locks,
       patient: waitTime === undefined && signal === undefined,
-      permits,
+      permits: taken,
+      mostHolders,
       once: waitTime === 0 || undefined,
       ticket,
     });
@@ -146,8 +156,7 @@ export class HistoryRecorder {
   granted(call: string, lease: LockLease, within?: string): void {
     const validUntil = this.deadline(lease);
     for (const { name: lock, type: held, owner } of lease.locks) {
-      // The permits of semaphores have the other name.
-      const type = held === 'permits' ? 'place' : held;
+      const type = kindOf(held);
       const token = lease.tokens.get(lock);
       this.add({ kind: 'granted', call, lock, type, owner, token, validUntil, within });
       const key = liveKey(lock, owner);
@@ -203,9 +212,7 @@ export class HistoryRecorder {
     within?: string,
     ticket?: string,
   ): Promise<RecordedLease | undefined> {
-    // Each call takes one place of a lock that n may hold.
-    const { permits: _, ...others } = options;
-    const call = this.sent(names, others, ticket);
+    const call = this.sent(names, options, ticket);
     let lease: LockLease | null;
     try {
       lease = (await acquire()) as LockLease | null;
@@ -248,6 +255,11 @@ export class HistoryRecorder {
   private deadline(lease: LockLease): number {
     return this.now() + lease.remainingTime() * this.rate;
   }
+}
+
+/** The permits of semaphores have the other name. */
+function kindOf(held: HeldType): Kind {
+  return held === 'permits' ? 'place' : held;
 }
 
 function liveKey(name: string, owner: string): string {

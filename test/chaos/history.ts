@@ -14,7 +14,7 @@ export type Kind = Exclude<HeldType, 'permits'> | 'place' | 'permits' | 'latch';
 export type HistoryEvent =
   /**
    * A caller asks. `patient`: it waits without a time limit. `once`: it does not wait. `permits`: how many of a
-   * semaphore, default 1.
+   * semaphore, default 1. `mostHolders`: how many may hold the lock according to this call, by its option `permits`.
    */
   | {
       readonly kind: 'sent';
@@ -22,6 +22,7 @@ export type HistoryEvent =
       readonly locks: readonly string[];
       readonly patient: boolean;
       readonly permits?: number;
+      readonly mostHolders?: number;
       readonly once?: boolean;
       /** The call whose detached lock it adopts. */
       readonly ticket?: string;

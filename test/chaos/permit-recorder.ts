@@ -49,7 +49,7 @@ export class PermitRecorder {
   async take(name: string, permits: number, patience: Patience = {}): Promise<RecordedPermits | undefined> {
     const semaphore = this.recorder.locks.getSemaphore(name);
     const { waitTime, signal } = patience;
-    const call = this.recorder.sent(name, { ...patience, permits });
+    const call = this.recorder.sent(name, { ...patience, taken: permits });
     const taken = await this.answer(call, async () => {
       if (waitTime !== undefined) return semaphore.tryAcquire(permits, waitTime, { signal });
       await semaphore.acquire(permits, { signal });
@@ -60,7 +60,7 @@ export class PermitRecorder {
 
   /** Takes all available permits. */
   async drain(name: string, total: number): Promise<RecordedPermits | undefined> {
-    const call = this.recorder.sent(name, { waitTime: 0, permits: total });
+    const call = this.recorder.sent(name, { waitTime: 0, taken: total });
     const drained = await this.answer(call, () => this.recorder.locks.getSemaphore(name).drainPermits());
     return drained ? this.counted(name, call, drained) : undefined;
   }
@@ -74,7 +74,7 @@ export class PermitRecorder {
   ): Promise<RecordedPermits | undefined> {
     const semaphore = this.recorder.locks.getPermitExpirableSemaphore(name);
     const { waitTime, signal } = patience;
-    const call = this.recorder.sent(name, { ...patience, permits });
+    const call = this.recorder.sent(name, { ...patience, taken: permits });
     const ids = await this.answer(call, () => {
       return waitTime === undefined
         ? semaphore.acquireMany(permits, leaseTime, { signal })

@@ -6,6 +6,8 @@ export interface Operation {
   readonly Kind: 'acquire' | 'open' | 'release' | 'end' | 'upset';
   readonly Holder: string;
   readonly Token: number;
+  /** How many may hold the lock according to this acquisition; 0: it holds the lock alone. */
+  readonly Most: number;
   readonly Must: boolean;
   readonly Call: number;
   readonly Return: number;
@@ -25,14 +27,19 @@ interface Draft extends Omit<Operation, 'Call' | 'Return' | 'Process'> {
 }
 
 /**
- * A history as operations on a mutex, by lock. Locks with readers are left out, and shares (re-entry) are part of the
- * lease around them. What the history says of an upset, that grants prove nothing until it is over, is kept: such
+ * A history as operations on a lock that one or n may hold, by lock. Locks with readers and semaphores are left out, and
+ * shares (re-entry) are part of the lease around them. What the history says of an upset, that grants prove nothing until it is over, is kept: such
  * grants are left out, and holders from before may lose the lock at any time from then on.
  */
 export function operationsOf(history: History): Map<string, readonly Operation[]> {
   const digest = new Digest(history);
   const locks = new Map<string, Draft[]>();
-  const shared = new Set(digest.tenures.filter(({ type }) => !isExclusive(type)).map(({ lock }) => lock));
+  const shared = new Set(digest.tenures.filter(({ type }) => !isInModel(type)).map(({ lock }) => lock));
+  const leases = new Map<string, Tenure[]>();
+  for (const tenure of digest.tenures) {
+    const key = leaseKey(tenure);
+    leases.set(key, [...(leases.get(key) ?? []), tenure]);
+  }
   for (const call of digest.calls.values()) {
     for (const lock of call.locks) {
       if (shared.has(lock)) continue;
@@ -41,15 +48,23 @@ export function operationsOf(history: History): Map<string, readonly Operation[]
       const tenure = call.tenures.find((each) => each.lock === lock);
       if (tenure === undefined) {
         const open = drafts.filter(({ Kind }) => Kind === 'open').length;
-        if (call.refused?.error !== 'LockBusyError' && open < MOST_OPEN)
-          drafts.push(...openAcquisition(call.call, call.sent));
-      } else if (!isShare(tenure, digest) && !isDoubtful(tenure)) drafts.push(...lease(tenure, digest));
+        if (call.refused?.error !== 'LockBusyError' && open < MOST_OPEN) drafts.push(...openAcquisition(call));
+      } else if (!isShare(tenure, digest) && !isDoubtful(tenure))
+        drafts.push(...lease(tenure, leases.get(leaseKey(tenure)) ?? [], digest));
     }
   }
   for (const { lock, now, until } of digest.upsets) {
     for (const [name, drafts] of locks) {
       if ((lock ?? name) !== name) continue;
-      drafts.push({ Kind: 'upset', Holder: '', Token: 0, Must: false, from: now, to: { at: until, order: 0 } });
+      drafts.push({
+        Kind: 'upset',
+        Holder: '',
+        Token: 0,
+        Most: 0,
+        Must: false,
+        from: now,
+        to: { at: until, order: 0 },
+      });
     }
   }
   return new Map([...locks].filter(([, drafts]) => drafts.length > 0).map(([lock, drafts]) => [lock, ordered(drafts)]));
@@ -65,12 +80,15 @@ function isShare({ lock, owner, within }: Tenure, { calls }: Digest): boolean {
  * The acquisition, and its release, which comes with the last share. If no release was confirmed, the lease may also
  * end by itself, at the earliest when its holder no longer relied on it: an operation without a caller.
  */
-function lease(tenure: Tenure, digest: Digest): Draft[] {
-  const { call, lock, owner, token, granted, doubt } = tenure;
-  const shares = digest.tenures.filter((each) => each.lock === lock && each.owner === owner && each.token === token);
+function lease(tenure: Tenure, shares: readonly Tenure[], digest: Digest): Draft[] {
+  const { call, token, type, granted, doubt } = tenure;
   const calls = shares.map((share) => digest.calls.get(share.call) as Call);
-  const common = { Holder: call, Token: 0, Must: false };
-  const acquired: Draft = { ...common, Kind: 'acquire', Token: token as number, from: calls[0].sent, to: granted };
+  const Most = type === 'place' ? (calls[0].mostHolders ?? 1) : 0;
+  const common = { Holder: call, Token: 0, Most, Must: false };
+  // Whoever takes a place later leaves more room until then, so a place is taken as late as possible. Otherwise,
+  // Porcupine would try all orders of those that wait.
+  const from = type === 'place' ? { ...granted } : calls[0].sent;
+  const acquired: Draft = { ...common, Kind: 'acquire', Token: token as number, from, to: granted };
   if (doubt === undefined && calls.every(({ released }) => released?.outcome === 'released')) {
     const from = latest(calls.map(({ releaseAsked }) => releaseAsked as Instant));
     const at = Math.max(...calls.map(({ released }) => released?.at as number));
@@ -99,16 +117,21 @@ function latest(moments: readonly Instant[]): Instant {
 }
 
 /** Nobody knows whether it took the lock, nor when that ends. */
-function openAcquisition(call: string, sent: Instant): Draft[] {
-  const common = { Holder: call, Token: 0, Must: false, from: sent, to: NEVER };
+function openAcquisition({ call, sent, mostHolders = 0 }: Call): Draft[] {
+  const common = { Holder: call, Token: 0, Most: mostHolders, Must: false, from: sent, to: NEVER };
   return [
     { ...common, Kind: 'open' },
     { ...common, Kind: 'end' },
   ];
 }
 
-function isExclusive(type: Tenure['type']): boolean {
+function isInModel(type: Tenure['type']): boolean {
   return type !== 'read' && type !== 'permits' && type !== 'latch';
+}
+
+/** The same for all shares of one lease. */
+function leaseKey({ lock, owner, token }: Tenure): string {
+  return `${lock} ${owner} ${token}`;
 }
 
 /** Whether it was granted after a disturbance of the backend. */

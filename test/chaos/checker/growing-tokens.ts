@@ -41,7 +41,7 @@ function violationsOf(tenures: readonly Tenure[], calls: Digest['calls'], clockL
     if (type === 'place') {
       const other = places.get(`${lock} ${token}`);
       places.set(`${lock} ${token}`, tenure);
-      if (other === undefined || tenure.suspect) continue;
+      if (other === undefined || tenure.suspect || isShare(tenure, calls)) continue;
       const message = `${lock}: token ${token} of ${tenure.call} repeats that of ${other.call}`;
       violations.push({ rule: 'growing tokens', message, at: tenure.granted, lock, calls: [other.call, tenure.call] });
       continue;

@@ -7,9 +7,10 @@ interface Valid {
 }
 
 /**
- * No two leases of one lock are valid at the same time, except those of readers, and of permits up to their number. A
- * share of a lease (re-entry) overlaps only with the shares around it. No share is given after the lease has ended by
- * the clock, because others may hold the lock then.
+ * No two leases of one lock are valid at the same time, except those of readers, of permits up to their number, and of
+ * a lock with `permits` up to what its callers said: see {@link tooManyHolders}. A share of a lease (re-entry) overlaps
+ * only with the shares around it. No share is given after the lease has ended by the clock, because others may hold the
+ * lock then.
  *
  * @param permits how many permits there are, by the semaphore's name
  */
@@ -20,12 +21,8 @@ export function noOverlap(permits: ReadonlyMap<string, number>): Rule {
       let valid: Valid[] = [];
       for (const next of stretches) {
         valid = valid.filter(({ stretch }) => before(next.stretch.from, stretch.to));
-        const total = permits.get(lock);
-        const clash =
-          total === undefined
-            ? valid.find(({ tenure }) => tenure !== next.tenure && !mayOverlap(tenure, next.tenure, digest))
-            : tooMany(valid, next, total);
-        if (clash !== undefined) violations.push(describe(lock, clash, next, total));
+        const clash = clashOf(valid, next, permits, digest);
+        if (clash !== undefined) violations.push(describe(lock, clash, next));
         valid.push(next);
       }
     }
@@ -57,9 +54,28 @@ function stretchesByLock({ tenures }: Digest): Map<string, Valid[]> {
   return locks;
 }
 
+/** A lease beside which the next one must not be valid, and how many may be. */
+type Clash = Valid & { readonly most: number };
+
+function clashOf(
+  valid: readonly Valid[],
+  next: Valid,
+  permits: ReadonlyMap<string, number>,
+  digest: Digest,
+): Clash | undefined {
+  const { type, lock } = next.tenure;
+  const total = permits.get(lock);
+  if (type === 'permits' && total !== undefined) return tooManyPermits(valid, next, total);
+  const other = valid.find(({ tenure }) => tenure !== next.tenure && !mayOverlap(tenure, next.tenure, digest));
+  if (other !== undefined) return { ...other, most: 1 };
+  return type === 'place' ? tooManyHolders(valid, next, digest) : undefined;
+}
+
 function mayOverlap(one: Tenure, other: Tenure, digest: Digest): boolean {
   if (one.type === 'read' && other.type === 'read') return true;
-  if (one.process !== other.process || one.owner !== other.owner) return false;
+  const isOneOwner = one.process === other.process && one.owner === other.owner;
+  if (one.type === 'place' && other.type === 'place' && !(isOneOwner && one.token === other.token)) return true;
+  if (!isOneOwner) return false;
   // A writer that also reads has a token for each of its locks.
   if (isReadWrite(one) && isReadWrite(other) && one.type !== other.type) return true;
   return one.token === other.token && (isInside(one, other, digest) || isInside(other, one, digest));
@@ -77,13 +93,35 @@ function isInside(inner: Tenure, outer: Tenure, { calls }: Digest): boolean {
   return false;
 }
 
-function tooMany(valid: readonly Valid[], next: Valid, total: number): Valid | undefined {
+function tooManyPermits(valid: readonly Valid[], next: Valid, total: number): Clash | undefined {
   const taken = valid.reduce((sum, { tenure }) => sum + tenure.permits, next.tenure.permits);
-  return taken > total ? valid[0] : undefined;
+  return taken > total && valid.length > 0 ? { ...valid[0], most: total } : undefined;
 }
 
-function describe(lock: string, one: Valid, next: Valid, total: number | undefined): Violation {
-  const what = total === undefined ? 'two leases are valid at once' : `more than ${total} permits are held at once`;
+/**
+ * Callers may disagree about how many may hold the lock, and which of them was granted last is not known. So there must
+ * be an order in which each of them found few enough before it. If there is any, the order of their numbers is one.
+ */
+function tooManyHolders(valid: readonly Valid[], next: Valid, { calls }: Digest): Clash | undefined {
+  const leases = new Map<string, Valid & { most: number }>();
+  for (const each of [...valid, next]) {
+    const { owner, token, call } = each.tenure;
+    const lease = `${owner} ${token}`;
+    if (!leases.has(lease)) leases.set(lease, { ...each, most: calls.get(call)?.mostHolders ?? 1 });
+  }
+  const inOrder = [...leases.values()].sort((one, other) => one.most - other.most);
+  const first = inOrder.findIndex(({ most }, found) => most <= found);
+  return first < 0 ? undefined : { ...valid[0], most: inOrder[first].most };
+}
+
+function describe(lock: string, one: Clash, next: Valid): Violation {
+  const { type } = next.tenure;
+  const what =
+    type === 'permits'
+      ? `more than ${one.most} permits are held at once`
+      : one.most === 1
+        ? 'two leases are valid at once'
+        : `more than ${one.most} hold it at once`;
   return {
     rule: 'no overlap',
     message: `${lock}: ${what}: ${one.tenure.shows} was valid until ${one.stretch.to.at.toFixed(1)} when ${next.tenure.shows} was granted`,

@@ -56,7 +56,7 @@ export function notPassedOver(most: number): Rule {
  * timer compensates later.
  *
  * @param permits how many permits there are, by the semaphore's name. A semaphore counts as free while it has enough
- *   permits for one of the waiting callers
+ *   permits for one of the waiting callers. A lock with `permits` counts as free while it has room for every caller
  * @param most how many milliseconds may pass between one holder and the next: a few round trips to the backend
  * @param since when the faults were over
  * @param lapseNoticed how much later the first in line may learn that a lease has ended which nobody released: when it
@@ -65,8 +65,9 @@ export function notPassedOver(most: number): Rule {
 export function servedInTime(permits: ReadonlyMap<string, number>, most: number, since = 0, lapseNoticed = 0): Rule {
   return (digest) => {
     const violations: Violation[] = [];
+    const room = roomByLock(digest);
     for (const [lock, steps] of stepsByLock(digest)) {
-      const total = permits.get(lock) ?? 1;
+      const total = permits.get(lock) ?? room.get(lock) ?? 1;
       const wishes: number[] = [];
       const isFree = () => total - taken >= Math.max(1, ...wishes);
       let taken = 0;
@@ -97,6 +98,14 @@ export function servedInTime(permits: ReadonlyMap<string, number>, most: number,
     }
     return violations;
   };
+}
+
+/** How many may hold each lock with `permits` according to the caller that lets fewest hold it. */
+function roomByLock({ calls }: Digest): Map<string, number> {
+  const room = new Map<string, number>();
+  for (const { locks, mostHolders = 1 } of calls.values())
+    for (const lock of locks) room.set(lock, Math.min(room.get(lock) ?? mostHolders, mostHolders));
+  return room;
 }
 
 function stepsByLock({ calls, tenures, latches, crashed, end }: Digest): Map<string, Step[]> {

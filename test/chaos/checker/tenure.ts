@@ -103,6 +103,8 @@ export interface Call {
   readonly patient: boolean;
   /** How many permits of a semaphore it wants. */
   readonly permits: number;
+  /** How many may hold the lock according to this call; undefined: one, or readers. */
+  readonly mostHolders?: number;
   /** It does not wait. */
   readonly once: boolean;
   /** The call whose detached lock it adopts. */
@@ -152,8 +154,9 @@ export class Digest {
     const { process } = record;
     switch (record.kind) {
       case 'sent': {
-        const { call, locks, patient, permits = 1, once = false, ticket } = record;
-        this.calls.set(call, { process, call, locks, patient, permits, once, ticket, sent: now, tenures: [] });
+        const { call, locks, patient, permits = 1, mostHolders, once = false, ticket } = record;
+        const asked = { process, call, locks, patient, permits, mostHolders, once, ticket };
+        this.calls.set(call, { ...asked, sent: now, tenures: [] });
         return;
       }
       case 'granted': {
