@@ -131,6 +131,21 @@ describe('a lock that a message grants', () => {
     await other.release();
   });
 
+  it('is released after a detachment that failed, also if that was possible only after its claim', async () => {
+    const { bob, runtime, held, served } = await waiting();
+    bob.backend.disturb(answerAfter(latch().promise), 'accept');
+    await held.release();
+    const lease = await runtime.until(served);
+    bob.backend.disturb(refused, 'transfer');
+    bob.backend.disturb(refused, 'release');
+    expect(await errorOf(runtime.until(lease.detach({ for: '1m' })))).toBeInstanceOf(LockLostError);
+    await runtime.advance(2 * CLAIM);
+    expect((await bob.locks.inspect('order')).locked).toBe(true);
+    bob.backend.heal();
+    await runtime.advance(CLAIM);
+    expect((await bob.locks.inspect('order')).locked).toBe(false);
+  });
+
   it('is lost when the backend says that it is gone', async () => {
     const { bob, runtime, held, served } = await waiting();
     const answer = latch();
