@@ -191,9 +191,11 @@ describe('a lock that a message grants', () => {
     const lease = await runtime.until(served);
     const { signal } = lease;
     runtime.block(CLAIM + 500);
+    expect(() => lease.assertHeld()).toThrow('the body has blocked the event loop since it began');
     answer.open(); // it has arrived meanwhile
     await runtime.advance(10);
     expect(signal.aborted).toBe(false);
+    lease.assertHeld();
     expect(lease.held).toBe(true);
     await lease.release();
   });
