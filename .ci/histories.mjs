@@ -19,7 +19,7 @@ const run = (command, args, cwd = root) =>
   spawnSync(command, args, { cwd, stdio: ['ignore', 'inherit', 'inherit'] }).status;
 const loader = ['--import', './test/support/jest/typescript-loader.mjs'];
 // Real processes are killed and stopped here, and leave their histories in the folder.
-const FAULTS = 'test/chaos/faults/processes';
+const FAULTS = 'test/chaos/faults/(processes|permits)';
 process.env.CHAOS_HISTORIES = folder;
 if (run(process.execPath, ['.ci/build/embed.mjs']) !== 0) process.exit(1);
 // Whether these tests pass is checked by the suite chaos.

@@ -416,6 +416,20 @@ describe('the history checker', () => {
     expect(rulesBroken(made, { servedWithin: 50, servedSince: 60 })).toEqual([]);
   });
 
+  it('finds a caller with a time limit that was answered too late, unless its process stood still', () => {
+    const made = (at: number, ...more: HistoryEvent[]) => {
+      const history = new History();
+      history.add('a', 0, { kind: 'sent', call: 'a/1', locks: ['order'], patient: false, waitTime: 100 });
+      for (const event of more) history.add('a', 90, event);
+      history.add('a', at, { kind: 'refused', call: 'a/1', error: 'LockBusyError', message: '' });
+      return history;
+    };
+    expect(rulesBroken(made(150), { answeredWithin: 50 })).toEqual([]);
+    expect(rulesBroken(made(151), { answeredWithin: 50 })).toEqual(['answered in time']);
+    expect(rulesBroken(made(551))).toEqual([]);
+    expect(rulesBroken(made(550, { kind: 'stalled', until: 500 }), { answeredWithin: 50 })).toEqual([]);
+  });
+
   it('finds a caller of several locks that was passed over for long', () => {
     const made = (later: number) => {
       const history = new History();

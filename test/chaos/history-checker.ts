@@ -1,4 +1,4 @@
-import { everyCallerAnswered } from './checker/every-caller-answered.js';
+import { answeredInTime, everyCallerAnswered } from './checker/every-caller-answered.js';
 import { forcedReleases } from './checker/forced-releases.js';
 import { growingTokens } from './checker/growing-tokens.js';
 import { latchesOpenOnce } from './checker/latches-open-once.js';
@@ -29,6 +29,8 @@ export interface Expectations {
   readonly severalWithin?: number;
   /** When the faults ended, from which time on this is checked. Default: the start. */
   readonly servedSince?: number;
+  /** How many milliseconds after its `waitTime` a caller must have its answer. Default: not checked. */
+  readonly answeredWithin?: number;
   /**
    * How many milliseconds may pass between the end of a permit's lease and the report of its loss. Default: no limit,
    * because processes are suspended.
@@ -76,7 +78,7 @@ export function checkHistory(history: History, expectations: Expectations = {}):
     reportedWithin,
     lossesReportedWithin,
   } = expectations;
-  const { adoptedWithin, clockLead = 0, except = [] } = expectations;
+  const { answeredWithin, adoptedWithin, clockLead = 0, except = [] } = expectations;
   const digest = new Digest(history);
   const rules: Rule[] = [
     noOverlap(permits),
@@ -93,6 +95,7 @@ export function checkHistory(history: History, expectations: Expectations = {}):
     nothingLeft,
   ];
   if (servedWithin !== undefined) rules.push(servedInTime(permits, servedWithin, servedSince, lapseNoticed));
+  if (answeredWithin !== undefined) rules.push(answeredInTime(answeredWithin));
   if (severalWithin !== undefined) rules.push(notPassedOver(severalWithin));
   const violations = rules
     .flatMap((rule) => rule(digest))

@@ -145,6 +145,7 @@ export class HistoryRecorder {
       call,
       locks,
       patient: waitTime === undefined && signal === undefined,
+      waitTime: typeof waitTime === 'number' ? waitTime : undefined,
       permits: taken,
       mostHolders,
       once: waitTime === 0 || undefined,

@@ -13,14 +13,15 @@ export type Kind = Exclude<HeldType, 'permits'> | 'place' | 'permits' | 'latch';
  */
 export type HistoryEvent =
   /**
-   * A caller asks. `patient`: it waits without a time limit. `once`: it does not wait. `permits`: how many of a
-   * semaphore, default 1. `mostHolders`: how many may hold the lock according to this call, by its option `permits`.
+   * A caller asks. `patient`: it waits without a time limit, otherwise for `waitTime` ms, if that is known. `once`: it
+   * does not wait. `permits`: how many of a semaphore, default 1. `mostHolders`: how many may hold the lock according to this call, by its option `permits`.
    */
   | {
       readonly kind: 'sent';
       readonly call: string;
       readonly locks: readonly string[];
       readonly patient: boolean;
+      readonly waitTime?: number;
       readonly permits?: number;
       readonly mostHolders?: number;
       readonly once?: boolean;

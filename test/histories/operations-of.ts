@@ -48,9 +48,13 @@ export function operationsOf(history: History): Map<string, readonly Operation[]
       const tenure = call.tenures.find((each) => each.lock === lock);
       if (tenure === undefined) {
         const open = drafts.filter(({ Kind }) => Kind === 'open').length;
-        if (call.refused?.error !== 'LockBusyError' && open < MOST_OPEN) drafts.push(...openAcquisition(call));
-      } else if (!isShare(tenure, digest) && !isDoubtful(tenure))
-        drafts.push(...lease(tenure, leases.get(leaseKey(tenure)) ?? [], digest));
+        // One that took no place leaves more room.
+        if (call.mostHolders === undefined && call.refused?.error !== 'LockBusyError' && open < MOST_OPEN)
+          drafts.push(...openAcquisition(call));
+      } else if (!isShare(tenure, digest) && !isDoubtful(tenure)) {
+        const ofLease = lease(tenure, leases.get(leaseKey(tenure)) ?? [], digest);
+        drafts.push(...(tenure.type === 'place' ? withMostRoom(ofLease) : ofLease));
+      }
     }
   }
   for (const { lock, now, until } of digest.upsets) {
@@ -85,10 +89,7 @@ function lease(tenure: Tenure, shares: readonly Tenure[], digest: Digest): Draft
   const calls = shares.map((share) => digest.calls.get(share.call) as Call);
   const Most = type === 'place' ? (calls[0].mostHolders ?? 1) : 0;
   const common = { Holder: call, Token: 0, Most, Must: false };
-  // Whoever takes a place later leaves more room until then, so a place is taken as late as possible. Otherwise,
-  // Porcupine would try all orders of those that wait.
-  const from = type === 'place' ? { ...granted } : calls[0].sent;
-  const acquired: Draft = { ...common, Kind: 'acquire', Token: token as number, from, to: granted };
+  const acquired: Draft = { ...common, Kind: 'acquire', Token: token as number, from: calls[0].sent, to: granted };
   if (doubt === undefined && calls.every(({ released }) => released?.outcome === 'released')) {
     const from = latest(calls.map(({ releaseAsked }) => releaseAsked as Instant));
     const at = Math.max(...calls.map(({ released }) => released?.at as number));
@@ -112,13 +113,24 @@ function lease(tenure: Tenure, shares: readonly Tenure[], digest: Digest): Draft
   return drafts;
 }
 
+/**
+ * The lease of a place, from as late to as early as is possible. If there is any order of the operations, there is one
+ * with this, because it leaves the most room for others, and tokens of places need no order. Porcupine would try all
+ * orders of those that wait.
+ */
+function withMostRoom([acquired, ...ends]: readonly Draft[]): Draft[] {
+  const end = ends.reduce((first, each) => (inTime(each.from, first.from) < 0 ? each : first));
+  const now = { ...acquired, from: { ...acquired.to } };
+  return [now, { ...end, to: { ...end.from } }];
+}
+
 function latest(moments: readonly Instant[]): Instant {
   return { ...moments.reduce((last, moment) => (inTime(last, moment) < 0 ? moment : last)) };
 }
 
 /** Nobody knows whether it took the lock, nor when that ends. */
-function openAcquisition({ call, sent, mostHolders = 0 }: Call): Draft[] {
-  const common = { Holder: call, Token: 0, Most: mostHolders, Must: false, from: sent, to: NEVER };
+function openAcquisition({ call, sent }: Call): Draft[] {
+  const common = { Holder: call, Token: 0, Most: 0, Must: false, from: sent, to: NEVER };
   return [
     { ...common, Kind: 'open' },
     { ...common, Kind: 'end' },

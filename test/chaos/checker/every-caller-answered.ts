@@ -1,5 +1,5 @@
 import { before, type Call, type Digest } from './tenure.js';
-import type { Violation } from './violation.js';
+import type { Rule, Violation } from './violation.js';
 
 /**
  * The least time in milliseconds after which a patient caller may be refused because of an outage: see the simulation's
@@ -18,6 +18,29 @@ export function everyCallerAnswered(digest: Digest): Violation[] {
     violations.push({ rule: 'every caller answered', message: `${lock}: ${message}`, at, lock, calls: [call.call] });
   }
   return violations;
+}
+
+/**
+ * A caller that waits for a limited time is served or refused when that time is over, unless its process stands still.
+ *
+ * @param most how many milliseconds later the answer may come
+ */
+export function answeredInTime(most: number): Rule {
+  return ({ calls, stalls, crashed, end }) => {
+    const violations: Violation[] = [];
+    for (const { call, process, locks, sent, waitTime, answered } of calls.values()) {
+      if (waitTime === undefined || !Number.isFinite(waitTime)) continue;
+      let due = sent.at + waitTime;
+      for (const stall of stalls)
+        if (stall.process === process && stall.at <= due + most && stall.until > due) due = stall.until;
+      const at = answered ?? crashed.get(process) ?? end;
+      if (at.at <= due + most) continue;
+      const [lock] = locks;
+      const message = `${lock}: ${call} waits for ${waitTime} ms, and had its answer ${(at.at - due).toFixed(1)} ms after that`;
+      violations.push({ rule: 'answered in time', message, at, lock, calls: [call] });
+    }
+    return violations;
+  };
 }
 
 function complaint(call: Call, { crashed, closing }: Digest): string | undefined {
@@ -56,5 +79,5 @@ function isTicketUsed({ ticket, refused }: Call): boolean {
 
 /** Whether this is an error of the library, which gives a reason. */
 function isReason(error: string): boolean {
-  return /^Lock(Busy|Aborted|Superseded|Unavailable|Upgrade|Key|Lost)Error$/.test(error);
+  return /^Lock(Busy|Aborted|Unavailable|Upgrade|Key|Lost)Error$/.test(error);
 }

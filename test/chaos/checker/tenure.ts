@@ -101,6 +101,8 @@ export interface Call {
   readonly call: string;
   readonly locks: readonly string[];
   readonly patient: boolean;
+  /** For how many milliseconds it waits, if that is known. */
+  readonly waitTime?: number;
   /** How many permits of a semaphore it wants. */
   readonly permits: number;
   /** How many may hold the lock according to this call; undefined: one, or readers. */
@@ -154,8 +156,8 @@ export class Digest {
     const { process } = record;
     switch (record.kind) {
       case 'sent': {
-        const { call, locks, patient, permits = 1, mostHolders, once = false, ticket } = record;
-        const asked = { process, call, locks, patient, permits, mostHolders, once, ticket };
+        const { call, locks, patient, waitTime, permits = 1, mostHolders, once = false, ticket } = record;
+        const asked = { process, call, locks, patient, waitTime, permits, mostHolders, once, ticket };
         this.calls.set(call, { ...asked, sent: now, tenures: [] });
         return;
       }

@@ -18,12 +18,16 @@ export interface LoadSpec {
 
 export type LoadProcess = RecordingProcess<LoadSpec, HistoryRecord>;
 
-/** Starts a separate process that keeps locks busy. */
-export function startLoad(spec: LoadSpec, history: History): LoadProcess {
+/**
+ * Starts a separate process that keeps locks busy.
+ *
+ * @param endsWithin how many milliseconds it may take until its last callers are answered
+ */
+export function startLoad(spec: LoadSpec, history: History, endsWithin = 20_000): LoadProcess {
   return new RecordingProcess(spec, {
     program: 'test/chaos/faults/load-program.ts',
     record: (record) => void history.records.push(record),
     crashed: (at) => history.add(spec.process, at, { kind: 'crashed' }),
-    endsWithin: 20_000,
+    endsWithin,
   });
 }

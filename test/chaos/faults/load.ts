@@ -7,7 +7,11 @@ import { HistoryRecorder } from '../history-recorder.js';
 /** Callers that acquire and release one lock, each in a loop. */
 export interface Crew {
   readonly name: string;
-  readonly type: NonNullable<LockOptions['type']>;
+  /** For so many locks, whose names begin with `name`, there are as many callers each. Default: one lock, `name`. */
+  readonly names?: number;
+  readonly type?: NonNullable<LockOptions['type']>;
+  /** How many may hold the lock. */
+  readonly permits?: number;
   readonly callers: number;
   /** How long a body runs, in ms. */
   readonly hold: number;
@@ -22,7 +26,11 @@ export class Load {
 
   constructor(process: string, locks: LockService, crews: readonly Crew[], history: History) {
     this.recorder = new HistoryRecorder(history, process, locks, machineTime);
-    this.loops = crews.flatMap((crew) => Array.from({ length: crew.callers }, () => this.loop(crew)));
+    this.loops = crews.flatMap(({ names, ...crew }) =>
+      namesOf(crew.name, names).flatMap((name) =>
+        Array.from({ length: crew.callers }, () => this.loop({ ...crew, name })),
+      ),
+    );
   }
 
   /** Starts no new calls, and waits until all calls have been answered. */
@@ -31,8 +39,8 @@ export class Load {
     await Promise.all(this.loops);
   }
 
-  private async loop({ name, type, hold, waitTime }: Crew): Promise<void> {
-    const options: LockOptions = waitTime === undefined ? { type } : { type, waitTime };
+  private async loop({ name, type, permits, hold, waitTime }: Crew): Promise<void> {
+    const options: LockOptions = waitTime === undefined ? { type, permits } : { type, permits, waitTime };
     while (this.running) {
       let served = false;
       await this.recorder.withLock(name, options, async () => {
@@ -42,4 +50,8 @@ export class Load {
       if (!served) await sleep(20);
     }
   }
+}
+
+function namesOf(name: string, names: number | undefined): string[] {
+  return names === undefined ? [name] : Array.from({ length: names }, (_, i) => `${name}:${i}`);
 }
