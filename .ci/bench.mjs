@@ -63,6 +63,11 @@ const measurements = {
     installPeers();
     node(...TYPESCRIPT, 'test/benchmark/permits.mjs', ...args.filter((arg) => arg !== '--built'));
   },
+  /** How long a lock stands still after a death. */
+  deaths(...args) {
+    if (!args.includes('--built')) build();
+    node(...TYPESCRIPT, 'test/benchmark/deaths.mjs', ...args.filter((arg) => arg !== '--built'));
+  },
   /** One result for many callers on several processes: a single flight beside the same by hand. */
   flights(...args) {
     node('.ci/build/embed.mjs');

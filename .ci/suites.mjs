@@ -62,6 +62,10 @@ export const SUITES = {
     about: 'histories of locks, judged by a second checker',
     takes: '1 min, and Go',
   },
+  soak: {
+    about: 'six processes under faults: memory, handles, connections and keys; --minutes N for longer',
+    takes: '6 min; as long as one says',
+  },
   servers: {
     about: 'the Redis backend on Redis 6.2 and 8.0, Valkey 8.1 and 9.1, and the redis-server of the PATH',
     takes: '50 s for each server; Python for two of them, Debian for two others',

@@ -24,10 +24,15 @@ export class PermitRecorder {
   private readonly given = new Set<string>();
   private readonly deadlines = new Map<string, number>();
 
-  /** @param now milliseconds on the clock of the history */
+  /**
+   * @param now milliseconds on the clock of the history
+   * @param certain for how long permits are certainly leased after they were asked for, where nothing calls
+   *   {@link leased}
+   */
   constructor(
     private readonly recorder: HistoryRecorder,
     private readonly now: () => number,
+    private readonly certain?: number,
   ) {
     recorder.locks.on('lost', ({ name, owner, error }) => {
       const call = this.live.get(owner);
@@ -75,6 +80,7 @@ export class PermitRecorder {
     const semaphore = this.recorder.locks.getPermitExpirableSemaphore(name);
     const { waitTime, signal } = patience;
     const call = this.recorder.sent(name, { ...patience, taken: permits });
+    const certainUntil = this.certain && this.now() + this.certain;
     const ids = await this.answer(call, () => {
       return waitTime === undefined
         ? semaphore.acquireMany(permits, leaseTime, { signal })
@@ -82,7 +88,7 @@ export class PermitRecorder {
     });
     if (!ids) return undefined;
     const [owner] = ids;
-    const validUntil = this.deadlines.get(owner);
+    const validUntil = this.deadlines.get(owner) ?? certainUntil;
     const kept = leaseTime === undefined;
     this.recorder.add({ kind: 'granted', call, lock: name, type: 'permits', owner, permits, validUntil, kept });
     this.live.set(owner, call);

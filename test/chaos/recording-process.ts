@@ -67,6 +67,11 @@ export class RecordingProcess<Spec extends { readonly process: string }, Line ex
     this.options.crashed(Math.max(killed, this.lastRecordAt));
   }
 
+  /** Writes a line to its input. */
+  tell(line: string): void {
+    this.child.stdin?.write(`${line}\n`);
+  }
+
   /** SIGSTOP. The process does not notice that time passes. */
   freeze(): void {
     this.child.kill('SIGSTOP');

@@ -16,20 +16,23 @@ export interface UnusedOwner extends OwnerRef {
 
 interface FormerOwner extends OwnerRef {
   readonly leaseTime: number;
+  /** How long its lease is known to last. */
+  readonly validFor: number;
   readonly lateCopiesUntil: number | undefined;
 }
 
-/** The owner of a lock that is no longer held. */
-export function unusedOwner({ key, type, owner, leaseTime, lateCopiesUntil }: FormerOwner): UnusedOwner {
+/**
+ * The owner of a lock that is no longer held. A renewal that is still unanswered may have set its whole lease, also of a
+ * lock that was granted only for a claim.
+ */
+export function unusedOwner({ key, type, owner, lateCopiesUntil, ...held }: FormerOwner): UnusedOwner {
+  const leaseTime = Math.max(held.leaseTime, held.validFor);
   if (lateCopiesUntil === undefined) return { key, type, owner, leaseTime };
   // A late copy of the acquisition registers the owner as a waiter if it finds the lock busy.
   return { key, type, owner, leaseTime, validUntil: lateCopiesUntil, waits: type === 'fair' || type === 'write' };
 }
 
-/**
- * The owner of a lock whose release got no answer. It is reported if the first repetition gets none either. A renewal that
- * is still unanswered may have set its whole lease, also of a lock that was granted only for a claim.
- */
-export function unreleasedOwner(held: FormerOwner & { readonly validFor: number; readonly name: string }): UnusedOwner {
-  return { ...unusedOwner(held), leaseTime: Math.max(held.leaseTime, held.validFor), name: held.name };
+/** The owner of a lock whose release got no answer. It is reported if the first repetition gets none either. */
+export function unreleasedOwner(held: FormerOwner & { readonly name: string }): UnusedOwner {
+  return { ...unusedOwner(held), name: held.name };
 }

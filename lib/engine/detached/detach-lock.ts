@@ -103,7 +103,7 @@ export async function detachLock(
     return { ticket: writeTicket({ key, type, clientId, secret }), owner, leaseTime };
   } catch (error) {
     // Whichever owner holds the lock
-    backgroundReleases.release({ ...unusedOwner(held), leaseTime: held.validFor });
+    backgroundReleases.release(unusedOwner(held));
     transfer.undo();
     const { message } = error as BackendError;
     throw new LockLostError(`The lock '${name}' was lost while it was being detached: ${message}`, name, {

@@ -447,8 +447,11 @@ export class Watchdog<Thing extends Renewable<Thing>> {
 
   private set(thing: Thing, leaseTime: number, reason: LossReason): Promise<void> {
     const sent = this.clock.now();
-    // A command that shortens the lease may be executed long before its answer arrives, or without any answer.
+    // A command that shortens the lease may be executed long before its answer arrives, or without any answer. The answer
+    // to an earlier request for the full lease says nothing then.
     if (this.guards(thing) && validity(leaseTime) < this.left(thing)) this.confirm(thing, sent, leaseTime);
+    else if (thing.claim !== undefined && leaseTime < thing.leaseTime)
+      this.confirm(thing, thing.confirmed, thing.validFor);
     this.extensions.set(thing, [...this.extensionsOf(thing), leaseTime]);
     const answer = this.renewer.renew([thing], leaseTime).finally(() => this.extensionAnswered(thing, leaseTime));
     return answer.then(([isHeld]) => {

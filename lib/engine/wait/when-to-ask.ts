@@ -41,6 +41,8 @@ export class WhenToAsk {
   private changesBefore = 0;
   /** How many changes it had heard of after the latest release that leaves the lock to others at first. */
   private leftToOthers = 0;
+  /** A busy answer was older than what this process has heard of since, and nobody has asked after that answer. */
+  private outdated = false;
   private failing = false;
   /** Whether others held the lock before this process did. */
   private contended = false;
@@ -70,6 +72,7 @@ export class WhenToAsk {
   /** Records that a request is sent. @returns the number of changes that it is sure to know of, for {@link busy} */
   begin(): number {
     this.changesBefore = this.changes;
+    this.outdated = false;
     // A caller that tries once may ask while the others rest.
     if (this.state === 'open') this.state = 'asking';
     return this.changesBefore;
@@ -86,8 +89,13 @@ export class WhenToAsk {
     this.answered();
     if (heldAs !== undefined) this.listenTo(heldAs);
     else this.stopListeningToOthers();
-    if (this.subscription !== undefined && changesBefore < this.changes) {
-      if (this.leftToOthers < this.changes) return false;
+    if (this.subscription !== undefined && (changesBefore < this.changes || this.outdated)) {
+      // Perhaps nobody can ask before a request beside this one is answered, which is newer.
+      this.outdated = true;
+      if (this.leftToOthers < this.changes) {
+        this.open();
+        return false;
+      }
       this.rest('yielding', HEAD_START);
     } else {
       this.listen();

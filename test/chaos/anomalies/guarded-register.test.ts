@@ -10,6 +10,7 @@ import { SeededRandom } from '../../support/seeded-random.js';
 import { type RedisServer, startRedis } from '../../support/servers/redis-server.js';
 import { type SqlServer, startSqlServer } from '../../support/servers/sql/sql-server.js';
 import { until } from '../../support/until.js';
+import { DISTURBANCES } from '../faults/disturbances.js';
 import type { IncrementerLine, IncrementerSpec } from './incrementer.js';
 
 const hasPostgres =
@@ -86,30 +87,14 @@ const IMPATIENT = { watchdogTimeout: LEASE, commandTimeout: 400 };
       await sleep(200);
       await redis.start();
     },
-    'Redis is stopped for a moment': () => stopRedis(400),
-    'Redis is stopped past leases': () => stopRedis(LEASE + 500),
-    'connections are half-open for a moment': () => breakNetwork(400, () => proxy.cutHalfOpen()),
-    'connections are half-open past leases': () => breakNetwork(LEASE + 500, () => proxy.cutHalfOpen()),
-    'connections are refused': () => breakNetwork(500, () => proxy.refuse()),
-    'replies are lost': () => breakNetwork(700, () => proxy.dropReplies({ close: true })),
-    'packets are late': () => breakNetwork(LEASE, () => proxy.delay(150)),
-    'scripts are forgotten': async () => void (await redis.client().script('FLUSH')),
-    'connections are closed by Redis': async () => void (await redis.client().call('CLIENT', 'KILL', 'TYPE', 'normal')),
     'all keys are deleted': async () => void (await redis.client().flushall()),
     'locks are released by force': async () => void (await redis.client().del('lock:register')),
-    'Redis is paused for clients': async () => void (await redis.client().call('CLIENT', 'PAUSE', '500')),
-    'Redis is a replica for a moment': async () => {
-      const admin = redis.client();
-      await admin.replicaof('127.0.0.1', 1);
-      await sleep(300);
-      await admin.replicaof('NO', 'ONE');
-    },
-    'Redis has no memory left': async () => {
-      const admin = redis.client();
-      await admin.config('SET', 'maxmemory', '1');
-      await sleep(400);
-      await admin.config('SET', 'maxmemory', '0');
-    },
+    ...Object.fromEntries(
+      Object.entries(DISTURBANCES).map(([name, disturb]) => [
+        name,
+        () => disturb({ redis, admin: redis.client(), proxy, lease: LEASE }),
+      ]),
+    ),
   };
 
   it.each(Array.from({ length: RUNS }, (_, index) => index + 1))(
@@ -150,18 +135,6 @@ const IMPATIENT = { watchdogTimeout: LEASE, commandTimeout: 400 };
       if (holder !== undefined) return holder.child;
       await sleep(1);
     }
-  }
-
-  async function stopRedis(time: number): Promise<void> {
-    redis.pause();
-    await sleep(time);
-    redis.resume();
-  }
-
-  async function breakNetwork(time: number, work: () => void | Promise<void>): Promise<void> {
-    await work();
-    await sleep(time);
-    await proxy.heal();
   }
 
   /** Waits until the processes have made ten more increments. */

@@ -79,5 +79,5 @@ function isTicketUsed({ ticket, refused }: Call): boolean {
 
 /** Whether this is an error of the library, which gives a reason. */
 function isReason(error: string): boolean {
-  return /^Lock(Busy|Aborted|Unavailable|Upgrade|Key|Lost)Error$/.test(error);
+  return /^Lock(Busy|Aborted|Superseded|Unavailable|Upgrade|Key|Lost)Error$/.test(error);
 }

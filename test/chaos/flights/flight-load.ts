@@ -11,6 +11,8 @@ export interface FlightLoadOptions {
   readonly keepFor: number;
   /** How long one body in fifty runs, in milliseconds. The others run for up to 20. */
   readonly longBody: number;
+  /** The longest pause of a caller between two calls, in milliseconds. Default 10; four times that between forgets. */
+  readonly pause?: number;
   readonly seed: number;
 }
 
@@ -54,7 +56,7 @@ export class FlightLoad {
       } catch (error) {
         this.note({ kind: 'answered', call, error: (error as Error).name });
       }
-      await sleep(random.whole(0, 10));
+      await sleep(random.whole(0, this.options.pause ?? 10));
     }
   }
 
@@ -82,7 +84,7 @@ export class FlightLoad {
       } catch {
         // forgetResult() may or may not have been executed.
       }
-      await sleep(this.random.whole(0, 40));
+      await sleep(this.random.whole(0, 4 * (this.options.pause ?? 10)));
     }
   }
 

@@ -113,6 +113,39 @@ describe('a lock that a message grants', () => {
     await errorOf(lease.release());
   });
 
+  it('is not taken to last longer than a shorter lease that was requested since, even without an answer', async () => {
+    const { ann, bob, runtime, held, served } = await waiting({ leaseTime: '10s' });
+    const answer = latch();
+    bob.backend.disturb(answerAfter(answer.promise), 'accept');
+    bob.backend.disturb(answerLost, 'renew');
+    await held.release();
+    const lease = await runtime.until(served);
+    const extended = errorOf(lease.extend('2s'));
+    answer.open();
+    expect((await runtime.until(extended))?.message).toContain('could not be extended');
+    await runtime.advance(2_000);
+    expect(lease.held).toBe(false);
+    const other = await runtime.until(ann.locks.acquire('order'));
+    await errorOf(lease.release());
+    expect(other.held).toBe(true);
+    await other.release();
+  });
+
+  it('is released after a detachment that failed, also if that was possible only after its claim', async () => {
+    const { bob, runtime, held, served } = await waiting();
+    bob.backend.disturb(answerAfter(latch().promise), 'accept');
+    await held.release();
+    const lease = await runtime.until(served);
+    bob.backend.disturb(refused, 'transfer');
+    bob.backend.disturb(refused, 'release');
+    expect(await errorOf(runtime.until(lease.detach({ for: '1m' })))).toBeInstanceOf(LockLostError);
+    await runtime.advance(2 * CLAIM);
+    expect((await bob.locks.inspect('order')).locked).toBe(true);
+    bob.backend.heal();
+    await runtime.advance(CLAIM);
+    expect((await bob.locks.inspect('order')).locked).toBe(false);
+  });
+
   it('is lost when the backend says that it is gone', async () => {
     const { bob, runtime, held, served } = await waiting();
     const answer = latch();

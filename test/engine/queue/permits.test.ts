@@ -1,3 +1,4 @@
+import { CLAIM } from '../../../lib/backends/lock-backend.js';
 import {
   LockBusyError,
   LockConfigurationError,
@@ -8,7 +9,7 @@ import type { Lease } from '../../../lib/engine/lease/lease.js';
 import { currentLease } from '../../../lib/engine/scope/lock-scope.js';
 import type { LockOptions } from '../../../lib/engine/terms/lock-options.js';
 import { leftovers, NOTHING, openVirtualWorld, type VirtualProcess } from '../../support/lock-world.js';
-import { errorOf } from '../../support/section.js';
+import { errorOf, latch } from '../../support/section.js';
 import { refused } from '../../support/watched/watched-backend.js';
 
 describe('a lock that n may hold', () => {
@@ -224,6 +225,45 @@ describe('a lock that n may hold', () => {
     await Promise.all(held.map((lease) => lease.release()));
     await runtime.advance(2_000);
     expect(leftovers(process)).toEqual(NOTHING);
+  });
+
+  it('notices a grant that is heard of while a slow answer is awaited, and another caller asks beside it', async () => {
+    const [ann, bob] = [await world.process(), await world.process()];
+    const { runtime } = bob;
+    const two: LockOptions = { permits: 2 };
+    const others = await settled(ann, acquire(ann, 2, two));
+    // Bob has waited before, so that he listens when he enters the line. After two grants, two of his callers ask.
+    const early = acquire(bob, 1, two)[0];
+    await runtime.settle();
+    await others[0].release();
+    await (await runtime.until(early)).release();
+    const held = await runtime.until(acquire(bob, 1, two)[0]);
+    const answers = [latch(), latch()];
+    let asked = 0;
+    bob.backend.disturb(async (execute) => {
+      const answer = answers[Math.min(asked++, 1)];
+      const reply = await execute();
+      await answer.promise;
+      return reply;
+    }, 'acquire');
+    const first = acquire(bob, 1, two)[0];
+    await runtime.settle();
+    expect(asked).toBe(1);
+    await held.release(); // grants the permit to bob's place
+    const second = acquire(bob, 1, two)[0];
+    await runtime.settle();
+    expect(asked).toBe(2);
+    bob.backend.heal();
+    const start = runtime.monotonic();
+    for (const answer of answers) {
+      answer.open();
+      await runtime.settle();
+    }
+    const lease = await runtime.until(first);
+    expect(runtime.monotonic() - start).toBeLessThan(CLAIM / 2);
+    await lease.release();
+    await (await runtime.until(second)).release();
+    await others[1].release();
   });
 
   it('leaves the line while it holds permits and nobody waits', async () => {

@@ -123,6 +123,15 @@ export class TcpProxy {
     this.targetPort = port;
   }
 
+  /** Closes dead connections for both sides, as their keep-alives would after a while. */
+  buryDead(): void {
+    for (const link of this.#links) {
+      if (!link.dead) continue;
+      link.close();
+      this.#links.delete(link);
+    }
+  }
+
   /** Closes all connections. The proxy keeps running. */
   disconnect(): void {
     for (const link of this.#links) {

@@ -121,6 +121,11 @@ export class SimulatedLink implements LockBackend, ServerClient {
     return backend;
   }
 
+  /** Until when the process counts on a lease that it asks for now, in virtual time, by its own clock. */
+  endOfLease(leaseTime: number): number {
+    return this.time.now + validity(leaseTime) * this.process.tick;
+  }
+
   get subscriptions(): number {
     return [...this.subscribed].filter(({ lasting }) => !lasting).length;
   }
@@ -328,7 +333,7 @@ export class SimulatedLink implements LockBackend, ServerClient {
     },
     accept: (request, grant, sent) => {
       const { key, owner, leaseTime } = request;
-      const validUntil = this.time.now + validity(leaseTime);
+      const validUntil = this.endOfLease(leaseTime);
       const accepted = (isHeld: boolean) => {
         if (isHeld) this.onAccepted(key, owner, validUntil);
         return isHeld;

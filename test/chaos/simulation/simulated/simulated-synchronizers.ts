@@ -7,7 +7,6 @@ import type {
   TakenPermits,
 } from '../../../../lib/backends/synchronizer-backend.js';
 import type { SemaphoreType, SynchronizerState } from '../../../../lib/backends/synchronizer-state.js';
-import { validity } from '../../../../lib/engine/hold/lease-clock.js';
 import type { SimulatedLink } from './simulated-link.js';
 import { SimulatedSubscription } from './simulated-subscription.js';
 
@@ -150,6 +149,6 @@ export class SimulatedSynchronizers implements SynchronizerBackend {
    * clocks.
    */
   private deadline(leaseTime: number): number {
-    return this.link.time.now + validity(leaseTime);
+    return this.link.endOfLease(leaseTime);
   }
 }
