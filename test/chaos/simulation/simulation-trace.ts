@@ -1,3 +1,4 @@
+import type { LockState } from '../../../lib/backends/lock-backend.js';
 import { History, type HistoryEvent, type HistoryRecord } from '../history.js';
 import type { Copy, LinkTrace, RequestTrace, Subject } from './simulated/link-trace.js';
 import type { SimulatedProcess } from './simulated/simulated-process.js';
@@ -8,8 +9,8 @@ import type { VirtualTime } from './simulated/virtual-time.js';
 export type TraceEvent =
   | { readonly kind: 'sent'; readonly request: TracedRequest }
   /**
-   * `reserve`: how many tokens it asked for. `clock`: the clock of all tokens afterwards. `holder`: the owner of the lock
-   * afterwards.
+   * `reserve`: how many tokens it asked for. `clock`: the clock of all tokens afterwards. `lock`: its owners afterwards,
+   * and those who wait in its line.
    */
   | {
       readonly kind: 'executed';
@@ -18,7 +19,7 @@ export type TraceEvent =
       readonly reply: unknown;
       readonly reserve: number;
       readonly clock: number;
-      readonly holder: string | undefined;
+      readonly lock: TracedLock;
     }
   | { readonly kind: 'late' | 'request-lost'; readonly request: TracedRequest; readonly copy: Copy }
   | { readonly kind: 'resent'; readonly request: TracedRequest }
@@ -29,6 +30,12 @@ export type TraceEvent =
 
 /** `at`: virtual milliseconds. `server`: what the server's clock shows, in milliseconds. */
 export type TracedEvent = TraceEvent & { readonly at: number; readonly server: number };
+
+export interface TracedLock {
+  readonly mode: LockState['mode'];
+  readonly holders: readonly string[];
+  readonly line: readonly string[];
+}
 
 export interface TracedRequest {
   readonly id: number;
@@ -42,6 +49,8 @@ export interface TracedRequest {
   late: boolean;
 }
 
+const FREE: TracedLock = { mode: 'free', holders: [], line: [] };
+
 /** Everything that happens in one simulation, in order, for checks against the specification in test/spec. */
 export class SimulationTrace implements LinkTrace {
   readonly events: TracedEvent[] = [];
@@ -49,6 +58,7 @@ export class SimulationTrace implements LinkTrace {
   /** How fast the clock of each process runs, by the process's name. */
   readonly rates = new Map<string, number>();
   commandTimeout = 0;
+  private readonly processes = new Map<SimulatedProcess, number>();
   private time!: VirtualTime;
   private server!: SimulatedServer;
   private ids = 0;
@@ -65,12 +75,16 @@ export class SimulationTrace implements LinkTrace {
 
   joined(process: SimulatedProcess, commandTimeout: number): void {
     this.rates.set(process.name, 1 / process.tick);
+    this.processes.set(process, process.wall() - process.monotonic());
     this.commandTimeout = commandTimeout;
   }
 
-  /** Whether its times can be used, because the server's clock was not set. */
+  /** Whether its times can be used, because no clock was set, and no machine was suspended. */
   get isTimed(): boolean {
-    return !this.server.clockWasSet;
+    const clocks = [...this.processes];
+    return (
+      !this.server.clockWasSet && clocks.every(([{ wall, monotonic }, ahead]) => isClose(wall() - monotonic(), ahead))
+    );
   }
 
   sent(process: string, subject: Subject, seen: number, validUntil: number | undefined): RequestTrace {
@@ -89,8 +103,8 @@ export class SimulationTrace implements LinkTrace {
     return {
       executed: (reply, copy) => {
         const reserve = 'reserve' in subject ? subject.reserve() : 0;
-        const holder = 'key' in subject ? this.holder(subject.key) : undefined;
-        this.add({ kind: 'executed', request, copy, reply, reserve, clock: this.clock, holder });
+        const lock = 'key' in subject ? this.lock(subject.key) : FREE;
+        this.add({ kind: 'executed', request, copy, reply, reserve, clock: this.clock, lock });
       },
       late: (copy) => {
         request.late = true;
@@ -117,9 +131,11 @@ export class SimulationTrace implements LinkTrace {
     return (this.server.store.fencing as unknown as { shared: { last: number } }).shared.last;
   }
 
-  private holder(key: string): string | undefined {
+  private lock(key: string): TracedLock {
     const now = this.server.wall();
-    return this.server.store.locks.get(key, now)?.state(now).owners[0]?.owner;
+    const { locks, lines } = this.server.store;
+    const { mode, owners } = locks.get(key, now)?.state(now) ?? { mode: 'free' as const, owners: [] };
+    return { mode, holders: owners.map(({ owner }) => owner), line: lines.get(key, now)?.owners(now) ?? [] };
   }
 
   private add(event: TraceEvent): void {
@@ -136,4 +152,9 @@ class WatchedHistory extends History {
     super.add(process, at, event);
     this.watch(this.records[this.records.length - 1]);
   }
+}
+
+/** Equal but for the rounding of numbers. */
+function isClose(one: number, other: number): boolean {
+  return Math.abs(one - other) < 0.01;
 }

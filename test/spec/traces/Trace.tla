@@ -36,7 +36,7 @@ S == Steps[i]
 
 TraceInit ==
   /\ t \in 1..Len(Traces) /\ i = 1
-  /\ LET first == Traces[t].steps[1] owners == Traces[t].owners IN
+  /\ LET first == Traces[t].steps[1] owners == {Traces[t].owners[n] : n \in 1..Len(Traces[t].owners)} IN
      /\ now = first.t /\ clock = first.cl /\ time = first.t
      /\ own = [o \in owners |-> NewOwner] /\ uses = [o \in owners |-> {}]
      /\ blocks = [o \in owners |-> {}] /\ told = {} /\ given = [o \in owners |-> 0]

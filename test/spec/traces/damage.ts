@@ -1,17 +1,30 @@
 import type { SeededRandom } from '../../support/seeded-random.js';
-import type { LockTrace, Step } from './trace-of-lock.js';
+import type { OwnerId, Step } from './steps.js';
+import type { AnyTrace } from './tla-module.js';
 
-export const DAMAGES = ['dropped', 'doubled', 'swapped', 'time changed', 'token changed', 'place changed'] as const;
-
-export type Damage = (typeof DAMAGES)[number];
+export type Damage =
+  | 'dropped'
+  | 'doubled'
+  | 'swapped'
+  | 'time changed'
+  | 'token changed'
+  | 'place changed'
+  | 'owner changed'
+  | 'answer changed'
+  | 'holder changed';
 
 /** A trace with one thing wrong in it, anywhere. */
-export function damaged(trace: LockTrace, damage: Damage, chance: SeededRandom): LockTrace {
-  const { steps, owners } = trace;
+export function damaged<T extends AnyTrace>(trace: T, damage: Damage, chance: SeededRandom): T {
+  const { steps } = trace;
   const copy = [...steps];
   // Steps of other locks matter to this one only as far as they move the clock of tokens. The last step is the check
   // that nothing is left.
-  const at = chance.pick(steps.flatMap(({ e }, n) => (e.startsWith('other') || n > steps.length - 3 ? [] : [n])));
+  const at = chance.pick(indexes(steps, ({ e }, n) => !e.startsWith('other') && n <= steps.length - 3));
+  let where = at;
+  const replace = (index: number, fields: Partial<Step>) => {
+    where = index;
+    copy[index] = { ...copy[index], ...fields } as Step;
+  };
   switch (damage) {
     case 'dropped':
       copy.splice(at, 1);
@@ -23,21 +36,50 @@ export function damaged(trace: LockTrace, damage: Damage, chance: SeededRandom):
       [copy[at], copy[at + 1]] = [copy[at + 1], copy[at]];
       break;
     case 'time changed':
-      copy[at] = { ...copy[at], t: copy[at].t + changeOf(chance) };
+      replace(at, { t: copy[at].t + changeOf(chance) });
       break;
     case 'token changed': {
-      const index = chance.pick(steps.flatMap((step, n) => ('token' in step ? [n] : [])));
-      copy[index] = { ...copy[index], token: (copy[index].token as number) + changeOf(chance) } as Step;
+      const index = chance.pick(indexes(steps, (step) => 'token' in step));
+      replace(index, { token: (copy[index].token as number) + changeOf(chance) });
       break;
     }
     case 'place changed': {
-      const index = chance.pick(steps.flatMap(({ e }, n) => (e === 'grant' || e === 'keep' ? [n] : [])));
-      const step = copy[index];
-      const others = owners.filter((owner) => String(owner) !== String(step.o));
-      copy[index] = step.e === 'keep' ? { ...step, kept: !step.kept } : { ...step, o: chance.pick(others) };
+      const index = chance.pick(indexes(steps, ({ e }) => e === 'grant' || e === 'keep'));
+      const { e, kept, o } = copy[index];
+      replace(index, e === 'keep' ? { kept: !kept } : { o: otherOwner(trace, o as OwnerId, chance) });
+      break;
+    }
+    case 'owner changed': {
+      const index = chance.pick(indexes(steps, ({ o }) => typeof o === 'number' && o > 0));
+      replace(index, { o: otherOwner(trace, copy[index].o as number, chance) });
+      break;
+    }
+    case 'answer changed': {
+      const index = chance.pick(indexes(steps, ({ e, ok }) => e === 'execute' && ok !== undefined));
+      replace(index, { ok: !copy[index].ok });
+      break;
+    }
+    case 'holder changed': {
+      const index = chance.pick(indexes(steps, ({ e }) => e === 'execute'));
+      const [first, ...others] = copy[index].holders as number[];
+      replace(index, { holders: first === undefined ? [1] : others });
     }
   }
-  return { ...trace, steps: copy };
+  return { ...trace, name: `${trace.name}, ${damage}: step ${where + 1}, ${describe(steps[where])}`, steps: copy };
+}
+
+function describe({ e, kind, o }: Step): string {
+  return [e, kind, o].filter((part) => part !== undefined).join(' ');
+}
+
+function indexes(steps: readonly Step[], isWanted: (step: Step, n: number) => boolean): readonly number[] {
+  return steps.flatMap((step, n) => (isWanted(step, n) ? [n] : []));
+}
+
+function otherOwner<O extends number | OwnerId>(trace: AnyTrace, owner: O, chance: SeededRandom): O {
+  const all = new Map(trace.steps.flatMap(({ o }) => (o === undefined || o === 0 ? [] : [[String(o), o as O]])));
+  all.delete(String(owner));
+  return chance.pick([...all.values()]);
 }
 
 /** By 1 µs or a second, or anything between, more or less. */

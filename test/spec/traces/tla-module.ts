@@ -1,21 +1,34 @@
-import type { LockTrace, OwnerId, Step } from './trace-of-lock.js';
+import type { Step } from './steps.js';
 
-/** The module that `Trace.tla` extends: TLC 2.18 has no way to read another format. */
-export function traceDataModule(traces: readonly Pick<LockTrace, 'owners' | 'steps'>[]): string {
-  return `---- MODULE TraceData ----\nEXTENDS Integers\nTraces == <<\n${traces.map(text).join(',\n')}\n>>\n====\n`;
+/** A trace as the modules read it. What is not `name` or `steps` is about the whole trace. */
+export interface AnyTrace {
+  readonly name: string;
+  readonly steps: readonly Step[];
 }
 
-function text({ owners, steps }: Pick<LockTrace, 'owners' | 'steps'>): string {
-  return `[owners |-> {${owners.map(value).join(', ')}}, steps |-> <<\n${steps.map(stepText).join(',\n')}>>]`;
+type Content = string | number | boolean | readonly Content[];
+
+/** The module that those of traces extend: TLC 2.18 has no way to read another format. */
+export function traceDataModule(traces: readonly AnyTrace[]): string {
+  const most = Math.max(...traces.map((trace) => ('processes' in trace ? (trace.processes as number[]).length : 0)));
+  return `---- MODULE TraceData ----\nEXTENDS Integers\nMostOwners == ${most}\nTraces == <<\n${traces.map(text).join(',\n')}\n>>\n====\n`;
+}
+
+function text({ name: _, steps, ...whole }: AnyTrace): string {
+  return `[${fields(whole)}, steps |-> <<\n${steps.map(stepText).join(',\n')}>>]`;
 }
 
 export function stepText(step: Step): string {
-  return `[${Object.entries(step)
-    .map(([field, content]) => `${field} |-> ${value(content)}`)
-    .join(', ')}]`;
+  return `[${fields(step)}]`;
 }
 
-function value(content: string | number | boolean | OwnerId | readonly number[]): string {
-  if (typeof content === 'object') return `<<${content.join(', ')}>>`;
+function fields(record: object): string {
+  return Object.entries(record)
+    .map(([field, content]) => `${field} |-> ${value(content)}`)
+    .join(', ');
+}
+
+function value(content: Content): string {
+  if (typeof content === 'object') return `<<${content.map(value).join(', ')}>>`;
   return typeof content === 'boolean' ? String(content).toUpperCase() : JSON.stringify(content);
 }

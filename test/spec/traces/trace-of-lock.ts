@@ -2,21 +2,7 @@ import type { AcquireAllReply, AcquireReply, ReleaseReply } from '../../../lib/b
 import { isReadWrite } from '../../../lib/backends/lock-requests.js';
 import type { Subject } from '../../chaos/simulation/simulated/link-trace.js';
 import type { SimulationTrace, TracedEvent, TracedRequest } from '../../chaos/simulation/simulation-trace.js';
-
-/** `<<process, number, commandTimeout>>` of the specification. */
-export type OwnerId = readonly [process: number, number: number, timeout: number];
-
-type Field = string | number | boolean | OwnerId;
-
-/**
- * One step of a trace: what happened, the server's time and each process's in µs, and what the specification compares.
- */
-export interface Step {
-  readonly e: string;
-  readonly t: number;
-  readonly cl: readonly number[];
-  readonly [field: string]: Field | readonly number[];
-}
+import { EPOCH, type Field, localTime, type OwnerId, type Step, serverTime } from './steps.js';
 
 export interface LockTrace {
   readonly name: string;
@@ -24,8 +10,6 @@ export interface LockTrace {
   readonly steps: readonly Step[];
 }
 
-/** The beginning of all clocks, in ms: TLC's integers have 32 bits. */
-const EPOCH = Date.parse('2025-01-01T00:00:00Z');
 const NOBODY: OwnerId = [0, 0, 0];
 
 /**
@@ -144,7 +128,8 @@ class Projection {
   }
 
   private executed(event: TracedEvent & { kind: 'executed' }): void {
-    const { request, holder } = event;
+    const { request } = event;
+    const [holder] = event.lock.holders;
     const { subject } = request;
     if (!('key' in subject) || subject.key !== this.key) return this.executedStep(event);
     const takes = subject.kind === 'acquire' || subject.kind === 'transfer';
@@ -289,24 +274,20 @@ class Projection {
 
   /** A moment of virtual time on a process's own clock. */
   private local(process: string, at: number): number {
-    return Math.round((1_000 + at * (this.source.rates.get(process) as number)) * 1000);
+    return localTime(at, this.source.rates.get(process) as number);
   }
 
   private add(e: string, fields: Readonly<Record<string, Field>>): void {
     const { at, server } = this.now;
-    const cl = this.rates.map((rate) => Math.round((1_000 + at * rate) * 1000));
-    this.steps.push({ e, t: micros(server - EPOCH), cl, ...fields });
+    const cl = this.rates.map((rate) => localTime(at, rate));
+    this.steps.push({ e, t: serverTime(server), cl, ...fields });
   }
 }
 
 /** A request that takes something and does not say until when: a time that no clock of a trace shows. */
 function deadlineOf({ kind }: Subject, validUntil: number | undefined): number {
   if (kind !== 'acquire' && kind !== 'transfer') return 0;
-  return validUntil === undefined ? 2 ** 31 - 1 : micros(validUntil - EPOCH);
-}
-
-function micros(milliseconds: number): number {
-  return Math.floor((milliseconds + EPOCH) * 1000) - EPOCH * 1000;
+  return validUntil === undefined ? 2 ** 31 - 1 : serverTime(validUntil);
 }
 
 function tokenOf(token: number): number {

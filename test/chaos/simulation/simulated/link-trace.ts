@@ -10,6 +10,9 @@ export type Subject =
       readonly leaseTime: number;
       /** For how long it keeps a place in line; 0: it enters no line. */
       readonly waiterTimeout: number;
+      readonly pastLine: boolean;
+      /** How many may hold the lock; 0: it is not such a lock. */
+      readonly permits: number;
       /** It may grow until the request is executed, because nothing is serialised here. */
       readonly reserve: () => number;
     }
@@ -23,8 +26,14 @@ export type Subject =
       readonly reserve: () => number;
     }
   | { readonly kind: 'acquire-all'; readonly keys: readonly string[]; readonly types: readonly HeldType[] }
-  | { readonly kind: 'renew'; readonly key: string; readonly owner: string; readonly leaseTime: number }
-  | { readonly kind: 'release'; readonly key: string; readonly owner: string }
+  | {
+      readonly kind: 'renew';
+      readonly key: string;
+      readonly type: HeldType;
+      readonly owner: string;
+      readonly leaseTime: number;
+    }
+  | { readonly kind: 'release'; readonly key: string; readonly type: HeldType; readonly owner: string }
   | { readonly kind: 'keep'; readonly key: string; readonly owners: readonly string[]; readonly waiterTimeout: number }
   | { readonly kind: 'leave'; readonly key: string; readonly owner: string }
   | { readonly kind: 'force'; readonly key: string };

@@ -182,7 +182,12 @@ export class SimulatedLink implements LockBackend, ServerClient {
       this.lineOf('acquire', request),
       (backend) => raised(backend, [request], seen).acquire(sent),
       withLimit,
-      { ...subjectOf('acquire', request), waiterTimeout: request.waiterTimeout },
+      {
+        ...subjectOf('acquire', request),
+        waiterTimeout: request.waiterTimeout,
+        pastLine: request.pastLine === true,
+        permits: request.permits ?? 0,
+      },
     );
     if (reply.acquired) this.sees(reply.token + reply.reserved);
     else if (request.nonce !== undefined && this.network.fateOfGrant() === 'forged') {
@@ -225,7 +230,7 @@ export class SimulatedLink implements LockBackend, ServerClient {
       (backend) => backend.release(request),
       (reply) => ({ ...reply, resent: true }),
       undefined,
-      { kind: 'release', key: request.key, owner: request.owner },
+      { kind: 'release', key: request.key, type: request.type, owner: request.owner },
     );
   }
 
@@ -258,8 +263,8 @@ export class SimulatedLink implements LockBackend, ServerClient {
   }
 
   renew(request: RenewRequest): Promise<boolean> {
-    const { key, owner, leaseTime } = request;
-    const subject = { kind: 'renew', key, owner, leaseTime } as const;
+    const { key, type, owner, leaseTime } = request;
+    const subject = { kind: 'renew', key, type, owner, leaseTime } as const;
     return this.send(
       this.lineOf('renew', request),
       (backend) => backend.renew(request),

@@ -1,0 +1,225 @@
+import type { AcquireReply, HeldType, ReleaseReply } from '../../../lib/backends/lock-backend.js';
+import { isReadWrite } from '../../../lib/backends/lock-requests.js';
+import type { Subject } from '../../chaos/simulation/simulated/link-trace.js';
+import type { SimulationTrace, TracedEvent, TracedRequest } from '../../chaos/simulation/simulation-trace.js';
+import { type Field, localTime, micros, type Step, serverTime } from './steps.js';
+
+/** How an owner holds a lock that several may hold. */
+type Side = 'read' | 'write' | 'place';
+
+/** The steps of one lock that several owners may hold, as `TraceRequests.tla` reads them. */
+export interface SharedTrace {
+  readonly name: string;
+  /** The process of each owner, by the owner's number. */
+  readonly processes: readonly number[];
+  /** How many may hold the lock according to each owner; 0: it is not such a lock. */
+  readonly limits: readonly number[];
+  readonly steps: readonly Step[];
+}
+
+type About = Extract<Subject, { readonly key: string; readonly owner: string }>;
+
+/** The read/write locks of a simulation, or those that n may hold. */
+export function sharedLocks({ events }: SimulationTrace, type: 'read' | 'permits'): readonly string[] {
+  const keys = new Set<string>();
+  const others = new Set<string>();
+  for (const event of events) {
+    if (event.kind !== 'sent') continue;
+    const { subject } = event.request;
+    if (subject.kind === 'acquire-all') for (const key of subject.keys) others.add(key);
+    if (subject.kind !== 'acquire') continue;
+    const isWanted = type === 'read' ? isReadWrite(subject.type) : subject.type === type;
+    (isWanted ? keys : others).add(subject.key);
+  }
+  return [...keys].filter((key) => !others.has(key));
+}
+
+/**
+ * The steps of one such lock; undefined where they are not in the specification: leases that are extended or become
+ * shorter, forced releases, lost data, and clocks that are set.
+ */
+export function traceOfShared(trace: SimulationTrace, key: string, name: string): SharedTrace | undefined {
+  return trace.isTimed ? new SharedProjection(trace, key).trace(name) : undefined;
+}
+
+class SharedProjection {
+  private readonly steps: Step[] = [];
+  private readonly names: readonly string[];
+  private readonly rates: readonly number[];
+  private readonly owners: string[] = [];
+  private readonly limits: number[] = [];
+  private readonly messages = new Map<number, Readonly<Record<string, Field | readonly number[]>>>();
+  private readonly leases = new Map<string, number>();
+  private readonly calls = new Map<string, { readonly call: number; readonly alone: boolean; until?: number }>();
+  private now!: TracedEvent;
+  private isSpecified = true;
+
+  constructor(
+    private readonly source: SimulationTrace,
+    private readonly key: string,
+  ) {
+    this.names = [...source.rates.keys()];
+    this.rates = [...source.rates.values()];
+  }
+
+  trace(name: string): SharedTrace | undefined {
+    for (const event of this.source.events) {
+      this.now = event;
+      this.read(event);
+    }
+    this.add('finish', {});
+    const processes = this.owners.map((owner) => this.processOf(owner));
+    return this.isSpecified ? { name, processes, limits: this.limits, steps: this.steps } : undefined;
+  }
+
+  private read(event: TracedEvent): void {
+    switch (event.kind) {
+      case 'sent':
+        return this.sent(event.request);
+      case 'data-lost':
+        this.isSpecified = false;
+        return;
+      case 'record':
+        return this.recorded(event);
+    }
+    const message = this.messages.get(event.request.id);
+    const { id, subject } = event.request;
+    if (subject.kind === 'force' && subject.key === this.key) this.isSpecified = false;
+    if (message === undefined) return;
+    switch (event.kind) {
+      case 'executed':
+        return this.executed(event);
+      case 'late':
+      case 'request-lost':
+        return this.add(event.kind === 'late' ? 'late' : 'lose', { id, copy: event.copy });
+      case 'resent':
+        return this.add('resend', message);
+      case 'answered':
+        return this.add('read', { id, copy: event.request.read ?? 1, ok: succeeded(subject as About, event.reply) });
+      case 'failed':
+        // It has not left its process.
+        if (event.outcome === 'refused' && !event.request.late) this.add('lose', { id, copy: 1 });
+    }
+  }
+
+  private sent({ id, process, subject, validUntil }: TracedRequest): void {
+    if (!('key' in subject) || subject.key !== this.key || subject.kind === 'force') return;
+    const p = this.names.indexOf(process) + 1;
+    const sent = this.local(process, this.now.at);
+    const none = { o: 0, from: 0, owners: [], side: 'place', lease: 0, waits: 0, past: false };
+    const message = { id, p, sent, kind: subject.kind, ...none, ...this.contentOf(subject), deadline: 0 };
+    const takes = subject.kind === 'acquire' || subject.kind === 'transfer';
+    if (takes) message.deadline = validUntil === undefined ? 2 ** 31 - 1 : serverTime(validUntil);
+    this.messages.set(id, message);
+    this.add('send', message);
+  }
+
+  private contentOf(subject: Extract<Subject, { readonly key: string }>) {
+    switch (subject.kind) {
+      case 'acquire': {
+        const o = this.owner(subject.owner, subject.permits);
+        const { waiterTimeout, pastLine } = subject;
+        return { o, ...this.lease(o, subject), waits: micros(waiterTimeout), past: pastLine };
+      }
+      case 'transfer': {
+        if (subject.type === 'read') this.isSpecified = false;
+        const from = this.owner(subject.from);
+        const o = this.owner(subject.owner, this.limits[from - 1]);
+        return { o, from, ...this.lease(o, subject) };
+      }
+      case 'renew': {
+        const o = this.owner(subject.owner);
+        return { o, ...this.lease(o, subject) };
+      }
+      case 'release':
+        return { o: this.owner(subject.owner), side: sideOf(subject.type) };
+      case 'keep':
+        return { owners: subject.owners.map((owner) => this.owner(owner)), waits: micros(subject.waiterTimeout) };
+      case 'leave':
+        return { o: this.owner(subject.owner) };
+    }
+    return {};
+  }
+
+  private lease(o: number, { type, leaseTime }: { readonly type: HeldType; readonly leaseTime: number }) {
+    const side = sideOf(type);
+    const lease = micros(leaseTime);
+    const held = `${o} ${side}`;
+    if ((this.leases.get(held) ?? lease) !== lease) this.isSpecified = false;
+    this.leases.set(held, lease);
+    return { side, lease };
+  }
+
+  private executed({ request, copy, reply, lock }: TracedEvent & { kind: 'executed' }): void {
+    const { id, subject } = request;
+    const holders = lock.holders.map((owner) => this.owner(owner));
+    const line = lock.line.map((owner) => this.owner(owner));
+    const kept = subject.kind === 'keep' ? (reply as readonly boolean[]).map(Number) : [];
+    this.add('execute', { id, copy, ok: succeeded(subject as About, reply), mode: lock.mode, holders, line, kept });
+    if (request.read !== copy) this.add('unread', { id, copy });
+  }
+
+  private recorded({ record }: TracedEvent & { kind: 'record' }): void {
+    if (record.kind === 'crashed') return this.add('crash', { p: this.names.indexOf(record.process) + 1 });
+    if (record.kind === 'sent' && record.locks.includes(this.key))
+      this.calls.set(record.call, { call: this.calls.size + 1, alone: record.locks.length === 1 });
+    if (!('call' in record)) return;
+    const known = this.calls.get(record.call);
+    if (known === undefined) return;
+    const { call, alone } = known;
+    if (record.kind === 'granted' && record.lock === this.key) {
+      known.until = this.local(record.process, record.validUntil as number);
+      const o = this.owner(record.owner);
+      const side = record.type as Side;
+      this.add('begin', { call, o, side, until: known.until, alone, within: record.within !== undefined });
+    }
+    if (known.until === undefined) return;
+    if (record.kind === 'confirmed') {
+      const until = this.local(record.process, record.validUntil);
+      if (known.until !== until) this.add('confirm', { call, until, alone });
+      known.until = until;
+    }
+    if (record.kind === 'release-asked') this.add('end', { call });
+    if (record.kind === 'lost' && record.lock === this.key) this.add('lost', { call });
+  }
+
+  /** @param limit how many may hold the lock according to this owner */
+  private owner(id: string, limit = 0): number {
+    let index = this.owners.indexOf(id);
+    if (index < 0) index = this.owners.push(id) - 1;
+    this.limits[index] = Math.max(this.limits[index] ?? 0, limit);
+    return index + 1;
+  }
+
+  private processOf(owner: string): number {
+    return this.names.indexOf(owner.split(':')[0]) + 1;
+  }
+
+  private local(process: string, at: number): number {
+    return localTime(at, this.source.rates.get(process) as number);
+  }
+
+  private add(e: string, fields: Readonly<Record<string, Field | readonly number[]>>): void {
+    const { at, server } = this.now;
+    this.steps.push({ e, t: serverTime(server), cl: this.rates.map((rate) => localTime(at, rate)), ...fields });
+  }
+}
+
+function sideOf(type: HeldType): Side {
+  return isReadWrite(type) ? (type as 'read' | 'write') : 'place';
+}
+
+function succeeded({ kind }: About, reply: unknown): boolean {
+  switch (kind) {
+    case 'acquire':
+      return (reply as AcquireReply).acquired;
+    case 'transfer':
+      return reply !== undefined;
+    case 'renew':
+      return reply as boolean;
+    case 'release':
+      return (reply as ReleaseReply).released;
+    default:
+      return true;
+  }
+}
