@@ -1,6 +1,7 @@
 import { CLAIM, hasLine, type LineBackend } from '../../backends/line-backend.js';
 import {
   type AcquireReply,
+  type AcquireRequest,
   BackendError,
   type Busy,
   type HeldType,
@@ -30,6 +31,9 @@ const NONE: readonly never[] = [];
 const SPREAD = 10;
 
 const FIRST_CALL: NewestCall = { superseded: 0, order: undefined };
+
+/** A place in the line: what the last request said that made or kept it. */
+type Place = OwnerRef & Pick<AcquireRequest, 'permits'>;
 
 type State = 'claimed' | 'departing' | 'resting' | 'held' | 'asking' | 'idle';
 
@@ -89,7 +93,7 @@ export class LockQueue implements LockKeeper, Asker<LockWaiter, AcquireReply> {
    * This process's place in the line: the last request that made or kept it, if there was one. Whoever is first here asks
    * under its owner id. Without a line, a writer has a place too, so that readers let it go first.
    */
-  private place: OwnerRef | undefined = undefined;
+  private place: Place | undefined = undefined;
   /** The waiter that asked under the place last. No other waiter may have its owner id. */
   private placeOf: LockWaiter | undefined = undefined;
   /**
@@ -560,7 +564,7 @@ export class LockQueue implements LockKeeper, Asker<LockWaiter, AcquireReply> {
       if (this.place !== undefined) waiter.dropPlace(this.place.owner);
       return;
     }
-    if (this.place !== undefined && this.place.type !== terms.type) this.leaveLine();
+    if (this.place !== undefined && !isPlaceFor(this.place, waiter)) this.leaveLine();
     if (this.place === undefined) this.place = { key: this.key, type: terms.type, owner: waiter.owner };
     else {
       if (this.placeOf !== waiter) this.placeOf?.dropPlace(this.place.owner);
@@ -584,10 +588,10 @@ export class LockQueue implements LockKeeper, Asker<LockWaiter, AcquireReply> {
     if (this.attempts === 0) this.leaveLine();
   }
 
-  /** After a waiter has left: gives up a writer's place if the next waiter is a reader, and the reverse. */
+  /** After a waiter has left: gives up a place that is none for the next waiter. */
   private checkPlace(): void {
     const { first } = this.waiting;
-    if (this.place === undefined || first === undefined || this.place.type === first.terms.type) return;
+    if (this.place === undefined || first === undefined || isPlaceFor(this.place, first)) return;
     this.leaveLine();
     this.again?.recheck();
   }
@@ -744,6 +748,14 @@ export class LockQueue implements LockKeeper, Asker<LockWaiter, AcquireReply> {
     this.handOffs ??= new HandOff(this.services, this, this.tenure);
     return this.handOffs;
   }
+}
+
+/**
+ * Whether a waiter may ask under this place: it reads or writes as the place says, and lets as many hold the lock. The
+ * place may have been granted a permit for which a smaller number leaves no room.
+ */
+function isPlaceFor(place: Place, { terms }: LockWaiter): boolean {
+  return place.type === terms.type && (place.permits ?? 0) <= (terms.permits ?? 0);
 }
 
 function newestCall({ newest }: LockWaiter): NewestCall {

@@ -100,6 +100,23 @@ describe('a lock that n may hold', () => {
     await (await process.runtime.until(narrow)).release();
   });
 
+  it('is not taken by a call with a smaller limit under the place of one with a larger limit', async () => {
+    const [ann, bob] = [await world.process(), await world.process()];
+    const { runtime } = bob;
+    const [one, two] = await runtime.until(Promise.all([1, 2].map(() => ann.locks.acquire('export', { permits: 2 }))));
+    const leaves = new AbortController();
+    const wide = errorOf(bob.locks.acquire('export', { permits: 2, signal: leaves.signal }));
+    const narrow = bob.locks.acquire('export', { permits: 1 });
+    await runtime.settle();
+    leaves.abort();
+    await wide;
+    await one.release();
+    await runtime.advance(100);
+    expect(await holders(bob)).toEqual([two.owner]);
+    await two.release();
+    await (await runtime.until(narrow)).release();
+  });
+
   it('takes no second permit for a re-entry, but one for a stranger', async () => {
     const { locks } = await world.process();
     await locks.withLock('export', { permits: 2 }, async (outer) => {
