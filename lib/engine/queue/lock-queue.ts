@@ -8,6 +8,7 @@ import {
   type NewestCall,
   type OwnerRef,
   type ReleaseReply,
+  type RenewRequest,
   type Wake,
 } from '../../backends/lock-backend.js';
 import { type Asker, Attempt, type Failed, type FoundBusy, type Granted, type Outcome } from '../ask/attempt.js';
@@ -388,8 +389,8 @@ export class LockQueue implements LockKeeper, Asker<LockWaiter, AcquireReply> {
 
   /**
    * Takes the lock at once if a message grants it to this process's place, and the claim certainly lasts for a while.
-   * The full lease is requested at the same time, and the head is served when that request has left this process: from
-   * then on, a body that blocks the event loop cannot outlast the claim. A lease that is shorter than the claim comes
+   * The full lease is requested at the same time, and the head is served when that request has left this process in time:
+   * from then on, a body that blocks the event loop cannot outlast the claim. A lease that is shorter than the claim comes
    * from the backend.
    *
    * @returns false if the backend has to be asked
@@ -421,7 +422,16 @@ export class LockQueue implements LockKeeper, Asker<LockWaiter, AcquireReply> {
       isServed = true;
       this.serve(head, held);
     };
-    held.claim = { unanswered: false, accept: (request) => line.accept(request, grant, serve) };
+    const sent = () => {
+      // The event loop may have been blocked before the request left this process. Then only the answer is certain.
+      if (clock.left(begun, CLAIM) >= CLAIM / 2) serve();
+    };
+    const accept = async (request: RenewRequest) => {
+      const isHeld = await line.accept(request, grant, sent);
+      if (isHeld && !isServed) services.runtime.nextTurn(serve); // when the watchdog has noted it
+      return isHeld;
+    };
+    held.claim = { unanswered: false, accept };
     held.validFor = CLAIM;
     head.dropPlace(owner);
     this.placeOf?.dropPlace(owner);

@@ -226,6 +226,34 @@ describe('a lock that a message grants', () => {
     await (await runtime.until(served)).release();
   });
 
+  it('serves nobody if the event loop was blocked before that for longer than its claim', async () => {
+    const { ann, bob, runtime, held, served } = await waiting();
+    bob.backend.disturb(async (execute) => {
+      bob.backend.heal();
+      runtime.block(CLAIM);
+      return execute();
+    }, 'accept');
+    const wasHeld = served.then((lease) => lease.held);
+    await held.release();
+    expect(await runtime.until(wasHeld)).toBe(true);
+    expect(await ann.locks.tryAcquire('order')).toBeNull();
+    await (await served).release();
+  });
+
+  it('serves its caller when the answer comes, if the event loop was blocked for less than its claim', async () => {
+    const { bob, runtime, held, served } = await waiting({ waitTime: 5 });
+    const body = bob.locks.withLock('order', ({ held: isHeld }) => isHeld);
+    await runtime.advance(5);
+    await errorOf(served);
+    bob.backend.disturb(async (execute) => {
+      runtime.block(CLAIM - 8);
+      return execute();
+    }, 'accept');
+    await held.release();
+    expect(await runtime.until(body)).toBe(true);
+    expect(bob.backend.commands).toEqual(['accept', 'release']);
+  });
+
   it('goes to the next caller if the first one leaves before', async () => {
     const { bob, runtime, held, served } = await waiting({ waitTime: 5 });
     const next = bob.locks.acquire('order');
