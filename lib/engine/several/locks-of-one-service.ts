@@ -87,11 +87,8 @@ export class LocksOfOneService implements WantedGroup<LockLease>, WaitingQueue {
   async takeMissing(attempts = 2): Promise<BusyLock | undefined> {
     const missing = this.all.filter(({ taken }) => !taken);
     for (const wanted of missing) wanted.refreshReentry();
-    for (const [i, wanted] of missing.entries()) {
-      if (wanted.claim()) continue;
-      for (const claimed of missing.slice(0, i)) claimed.unclaim();
-      return this.behindRelease(this.busyAt(wanted, -1, wanted.holder ?? wanted.leaving), attempts);
-    }
+    const waits = claimAll(missing);
+    if (waits !== undefined) return this.behindRelease(this.busyAt(waits, -1, waits.holder ?? waits.leaving), attempts);
     let busy: BusyLock | undefined;
     try {
       busy = await this.takeClaimed(missing.filter(({ shared }) => !shared));
@@ -188,6 +185,22 @@ export class LocksOfOneService implements WantedGroup<LockLease>, WaitingQueue {
 
   private attemptAt({ key }: WantedLock): Attempt {
     return new Attempt(this.services, key, this.services.newOwner(), this.terms);
+  }
+}
+
+/**
+ * Claims all of these locks, or none.
+ *
+ * @returns the first lock for which the attempt would have to wait
+ * @throws LockUpgradeError as {@link WantedLock.claim} does
+ */
+function claimAll(locks: readonly WantedLock[]): WantedLock | undefined {
+  let claimed = 0;
+  try {
+    while (claimed < locks.length && locks[claimed].claim()) claimed++;
+    return locks[claimed];
+  } finally {
+    if (claimed < locks.length) for (const wanted of locks.slice(0, claimed)) wanted.unclaim();
   }
 }
 

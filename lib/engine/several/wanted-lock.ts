@@ -100,7 +100,12 @@ export class WantedLock implements Wanted {
     if (this.reentry !== undefined) shareMode(this.reentry.held, this.terms.type);
   }
 
-  /** Reserves the lock for one attempt. Returns false if the attempt would have to wait. */
+  /**
+   * Reserves the lock for one attempt.
+   *
+   * @returns false if the attempt would have to wait
+   * @throws LockUpgradeError as {@link closeGatesAbove} does
+   */
   claim(): boolean {
     if (this.reentry === undefined) return this.queue.claim();
     const { scope, held } = this.reentry;

@@ -42,6 +42,16 @@ describe('a reader inside a writer that is refused the write lock because anothe
     });
   });
 
+  it('leaves the other locks to others when it wanted several', async () => {
+    const { locks, runtime, besideAnother } = await stage();
+    await besideAnother(async () => {
+      const upgrade = errorOf(locks.acquire(['cover', 'page'], { type: 'write' }));
+      expect(await upgrade).toBeInstanceOf(LockUpgradeError);
+    });
+    const cover = await runtime.until(locks.acquire('cover', { type: 'write', waitTime: '1s' }));
+    await cover.release();
+  });
+
   it('opens the gates again that it had closed to other readers', async () => {
     const { locks, read, besideAnother } = await stage();
     await besideAnother(async () => {
