@@ -82,6 +82,8 @@ export class ShareGate implements EnteredGate {
   private readonly admissions = new Map<LockWaiter, { readonly mode: ShareMode; readonly enter: () => void }>();
   private inside = 0;
   private mode: ShareMode = 'shared';
+  /** How many writers below the only reader inside have closed the gate to others. */
+  private closed = 0;
 
   constructor(
     readonly share: ShareGates,
@@ -137,10 +139,11 @@ export class ShareGate implements EnteredGate {
    */
   closeToReaders(): EnteredGate | undefined {
     if (this.inside > 1) return undefined;
-    const { mode, key, share } = this;
-    this.mode = 'exclusive';
+    const { key, share } = this;
+    this.closed++;
+    // The reader may have left by then, and another child may be inside.
     const leave = () => {
-      this.mode = mode;
+      this.closed--;
       this.admit();
     };
     return { key, share, leave };
@@ -153,7 +156,7 @@ export class ShareGate implements EnteredGate {
   }
 
   private admits(mode: ShareMode): boolean {
-    return this.inside === 0 || (mode === 'shared' && this.mode === 'shared');
+    return this.inside === 0 || (mode === 'shared' && this.mode === 'shared' && this.closed === 0);
   }
 
   private admit(): void {

@@ -1,5 +1,5 @@
 import type { LockWaiter } from '../../../lib/engine/hold/held-lock.js';
-import { type ShareGate, ShareGates, type ShareMode } from '../../../lib/engine/scope/share-gate.js';
+import { type EnteredGate, type ShareGate, ShareGates, type ShareMode } from '../../../lib/engine/scope/share-gate.js';
 import { FOREVER } from '../../../lib/engine/terms/duration.js';
 import type { AcquisitionTerms } from '../../../lib/engine/terms/lock-options.js';
 import { Waiter } from '../../../lib/engine/wait/waiter.js';
@@ -127,5 +127,22 @@ describe('a gate', () => {
     writing?.leave();
     expect(entered).toEqual(['ann']);
     expect(gate.closeToReaders()).toBeUndefined();
+  });
+
+  it('admits a writer alone after a reader that had it closed, and left before its child that writes', () => {
+    const { gate, entered, wait } = open();
+    gate.enter('shared');
+    const reader = new ShareGates([gate]);
+    const below = reader.gate('page');
+    below.enter('exclusive');
+    const writing = new ShareGates([below, gate.closeToReaders() as EnteredGate]);
+    wait('ann', 'exclusive');
+    wait('bob', 'shared');
+    reader.leave();
+    expect(entered).toEqual([]);
+    writing.leave();
+    expect(entered).toEqual(['ann']);
+    gate.leave();
+    expect(entered).toEqual(['ann', 'bob']);
   });
 });

@@ -68,3 +68,35 @@ describe('a reader inside a writer that is refused the write lock because anothe
     });
   });
 });
+
+describe('a reader inside a writer that has ended before the writer that it started', () => {
+  const world = openVirtualWorld();
+
+  it('leaves the lock to one writer alone, and then to readers', async () => {
+    const { locks, runtime } = await world.process();
+    const inside: string[] = [];
+    const meetings: string[] = [];
+    const body = (who: string, over: Promise<void>) => async () => {
+      inside.push(who);
+      meetings.push(inside.join(' and '));
+      await over;
+      inside.splice(inside.indexOf(who), 1);
+    };
+    const [leaked, next] = [latch(), latch()];
+    await locks.withLock('page', { type: 'write' }, async () => {
+      let child: Promise<void> | undefined;
+      await locks.withLock('page', { type: 'read' }, async () => {
+        child = locks.withLock('page', { type: 'write' }, body('child', leaked.promise));
+        await runtime.settle();
+      });
+      const writer = locks.withLock('page', { type: 'write' }, body('writer', next.promise));
+      const reader = locks.withLock('page', { type: 'read' }, body('reader', Promise.resolve()));
+      await runtime.settle();
+      leaked.open();
+      await runtime.settle();
+      next.open();
+      await runtime.until(Promise.all([child, writer, reader]));
+    });
+    expect(meetings).toEqual(['child', 'writer', 'reader']);
+  });
+});
