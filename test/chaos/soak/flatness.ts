@@ -14,7 +14,7 @@ export interface Flatness extends Series {
 }
 
 export interface Bounds {
-  /** How long a series warms up, from its first point. */
+  /** How long a series warms up, from its first point. Its first points are left out in any case. */
   readonly warm: number;
   /** By what share it may have grown. */
   readonly growth: number;
@@ -22,15 +22,20 @@ export interface Bounds {
   readonly atLeast: number;
 }
 
+/** So many first points are part of the warm-up. */
+export const WARM_POINTS = 3;
 /** The fewest points after the warm-up that show whether a series is flat: three at each end. */
-const FEWEST = 6;
+export const FEWEST_POINTS = 6;
 
 /** @returns undefined if the series is too short */
 export function flatness(series: Series, { warm, growth, atLeast }: Bounds): Flatness | undefined {
   const { points } = series;
   const since = (points[0]?.[0] ?? 0) + warm;
-  const values = points.filter(([at]) => at >= since).map(([, value]) => value);
-  if (values.length < FEWEST) return undefined;
+  const values = points
+    .slice(WARM_POINTS)
+    .filter(([at]) => at >= since)
+    .map(([, value]) => value);
+  if (values.length < FEWEST_POINTS) return undefined;
   const end = Math.max(3, Math.floor(values.length / 5));
   const [first, last] = [median(values.slice(0, end)), median(values.slice(-end))];
   return { ...series, first, last, isFlat: last - first <= Math.max(first * growth, atLeast) };

@@ -11,6 +11,7 @@ import type { FlightRecord } from '../flights/flight-history.js';
 import { History, type HistoryRecord, machineTime } from '../history.js';
 import { checkHistory } from '../history-checker.js';
 import { RecordingProcess } from '../recording-process.js';
+import { FEWEST_POINTS, WARM_POINTS } from './flatness.js';
 import { NAMES, PROCESSES, permitsOf } from './names.js';
 import type { SoakSpec } from './soak-program.js';
 import type { Leak, Sample, SoakRecord } from './soak-record.js';
@@ -36,7 +37,7 @@ const ETERNAL = /^(nestjs_redis_lock_clock|redisson_lock_token)\b/;
 const BRIEF = /^nestjs_redis_lock_(result|turns_newest):/;
 
 /** Less would not show whether something grows. */
-const FEWEST_CHAPTERS = 9;
+const FEWEST_CHAPTERS = WARM_POINTS + FEWEST_POINTS;
 
 export interface SoakSettings {
   readonly seed: number;

@@ -5,8 +5,8 @@ import type { Outcome, ProcessSample } from './soak-run.js';
 /** After this time, memory and handles are flat within 5 %, in milliseconds. */
 const WARM = 10 * 60_000;
 const GROWTH = 0.05;
-/** A short run never leaves the time in which code is compiled and caches fill. */
-const WARM_SHARE = 0.2;
+/** A run that is too short for that never leaves the time in which code is compiled and caches fill. */
+const SHORT = 2 * WARM;
 const SHORT_GROWTH = 0.2;
 const MEGABYTE = 2 ** 20;
 
@@ -19,10 +19,10 @@ export interface SoakVerdict {
   readonly complaints: readonly string[];
 }
 
-/** @param time how long the run was, in milliseconds */
+/** @param time how long the run was to be, in milliseconds */
 export function verdictOf({ samples, violations, counts }: Outcome, time: number): SoakVerdict {
-  const warm = Math.min(WARM, time * WARM_SHARE);
-  const growth = warm < WARM ? SHORT_GROWTH : GROWTH;
+  const warm = time < SHORT ? 0 : WARM;
+  const growth = time < SHORT ? SHORT_GROWTH : GROWTH;
   const ofProcess = grouped(
     samples.filter(({ resting }) => resting),
     ({ process }) => process,

@@ -63,7 +63,7 @@ async function soak(of: SoakSettings): Promise<SoakVerdict> {
     throw error;
   }
   const time = machineTime() - began;
-  const verdict = verdictOf(outcome, time);
+  const verdict = verdictOf(outcome, of.minutes * 60_000);
   print(outcome, verdict, time);
   console.log(
     `Samples, picture and histories: ${write(`${of.seed}${of.leaks.length > 0 ? '-leaks' : ''}`, what, outcome)}`,
