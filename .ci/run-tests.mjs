@@ -7,6 +7,7 @@
 //   npm run suite -- sql postgresql-17             on this instead of the installed ones
 //   npm run suite -- spec --deep                   larger bounds; see spec.mjs
 //   npm run suite -- soak --minutes 120            for two hours; see test/chaos/soak/soak.ts
+//   npm run suite -- peers --fault killed          only these faults; see test/peers/peers.ts
 // Without a name, npm test: lint, types, and all tests that no suite has.
 import { spawnSync } from 'node:child_process';
 import { join } from 'node:path';
@@ -153,6 +154,13 @@ const runners = {
       reports.push(runJest(name, ...tests, ...others));
     }
     if (reports.length > 0) finish(...reports);
+  },
+
+  peers(...args) {
+    needRedis();
+    build();
+    install('test/peers');
+    runProgram('test/peers/peers.ts', ...args);
   },
 
   /** Without arguments, a short one, and one that must fail. */

@@ -62,6 +62,10 @@ export const SUITES = {
     about: 'histories of locks, judged by a second checker',
     takes: '1 min, and Go',
   },
+  peers: {
+    about: 'the packed library and five others under the same twelve faults, and what two checkers say',
+    takes: '40 min, and the npm registry; Go for the second checker',
+  },
   soak: {
     about: 'six processes under faults: memory, handles, connections and keys; --minutes N for longer',
     takes: '6 min; as long as one says',

@@ -7,6 +7,8 @@ import { machineTime } from './history.js';
 export interface RecordingOptions<Line> {
   /** The path of its file. */
   readonly program: string;
+  /** Whether it is JavaScript, which needs no loader. */
+  readonly isPlain?: boolean;
   /** Called for each record. */
   record(line: Line): void;
   /** Called when the process was killed. */
@@ -32,9 +34,9 @@ export class RecordingProcess<Spec extends { readonly process: string }, Line ex
     readonly spec: Spec,
     private readonly options: RecordingOptions<Line>,
   ) {
-    const { program, record } = options;
-    const args = ['--import', './test/support/jest/typescript-loader.mjs', program, JSON.stringify(spec)];
-    const child = spawn(process.execPath, args, {
+    const { program, record, isPlain = false } = options;
+    const loader = isPlain ? [] : ['--import', './test/support/jest/typescript-loader.mjs'];
+    const child = spawn(process.execPath, [...loader, program, JSON.stringify(spec)], {
       stdio: ['pipe', 'pipe', 'pipe'],
       env: { ...process.env, NODE_OPTIONS: '' },
     });

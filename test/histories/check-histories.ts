@@ -3,11 +3,8 @@
  * agree on those of broken backends, lock by lock. Called by .ci/histories.mjs with the program of porcupine/, and the
  * folder of histories that processes under faults have left (CHAOS_HISTORIES).
  */
-import { spawn } from 'node:child_process';
-import { once } from 'node:events';
 import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { createInterface } from 'node:readline';
 import {
   admitsOneMore,
   type Breakage,
@@ -24,6 +21,7 @@ import { History } from '../chaos/history.js';
 import { checkHistory } from '../chaos/history-checker.js';
 import type { KindName } from '../chaos/simulation/kinds.js';
 import { simulate } from '../chaos/simulation/run-schedules.js';
+import { askPorcupine } from './ask-porcupine.js';
 import { isDoubtful, type Operation, operationsOf } from './operations-of.js';
 
 const KINDS: readonly KindName[] = [
@@ -115,7 +113,7 @@ async function compare(
   cases: readonly Case[],
   promise: 'breaks a lock' | 'keeps a lock',
 ): Promise<void> {
-  const theirs = await ask(cases);
+  const theirs = await askPorcupine(program, cases);
   const verdicts = cases.map((each, n) => ({ ...each, theirs: theirs[n] }));
   const sound = verdicts.filter(({ ours, theirs }) => ours === '' && theirs === 'ok');
   const unsound = verdicts.filter(({ ours, theirs }) => ours !== '' && theirs === 'illegal');
@@ -128,15 +126,4 @@ async function compare(
     console.error(`  ${history}, ${lock}: ours says ${ours || 'sound'}, Porcupine says ${theirs}`);
   }
   if (differ.length > 0 || unsound.length > 0 !== (promise === 'breaks a lock')) isFine = false;
-}
-
-async function ask(cases: readonly Case[]): Promise<string[]> {
-  const child = spawn(program, { stdio: ['pipe', 'pipe', 'inherit'] });
-  const ended = once(child, 'exit');
-  for (const { operations } of cases) child.stdin.write(`${JSON.stringify(operations)}\n`);
-  child.stdin.end();
-  const answers: string[] = [];
-  for await (const line of createInterface({ input: child.stdout })) answers.push(line);
-  await ended;
-  return answers;
 }
