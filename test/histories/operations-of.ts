@@ -100,7 +100,7 @@ function lease(tenure: Tenure, shares: readonly Tenure[], digest: Digest): Draft
   const end = ends.reduce((first, at) => (at === undefined || first!.at < at.at ? first : at)) as Instant;
   const drafts: Draft[] = [
     acquired,
-    { ...common, Kind: 'end', from: end.at < granted.at ? { ...granted } : { ...end }, to: NEVER },
+    { ...common, Kind: 'end', from: inTime(end, granted) < 0 ? { ...granted } : { ...end }, to: NEVER },
   ];
   if (calls.every(({ releaseAsked }) => releaseAsked !== undefined)) {
     drafts.push({
