@@ -78,16 +78,15 @@ export function shareMode(held: HeldLock, wanted: HeldType): ShareMode {
 
 /**
  * Closes gates to other readers while a reader inside a writer writes. It has to be alone at all gates between itself
- * and the share that holds the write lock. Returns the closed gates.
+ * and the innermost share that writes. Returns the closed gates.
  *
  * @throws LockUpgradeError when another reader is inside as well, because both could wait for each other
  */
-export function closeGatesAbove({ scope, holder, held }: Reentry, wanted: HeldType): readonly EnteredGate[] {
+export function closeGatesAbove({ scope, held }: Reentry, wanted: HeldType): readonly EnteredGate[] {
   const { key, name } = held;
   const closed: EnteredGate[] = [];
-  for (let share = scope.lease.gates; wanted === 'write' && share !== holder.gates; ) {
-    const gate = share.above(key);
-    if (gate === undefined) break;
+  if (wanted !== 'write') return closed;
+  for (let gate = scope.lease.gates.above(key); gate?.isShared; gate = gate.share.above(key)) {
     const above = gate.closeToReaders();
     if (above === undefined) {
       for (const other of closed) other.leave();
@@ -97,7 +96,6 @@ export function closeGatesAbove({ scope, holder, held }: Reentry, wanted: HeldTy
       );
     }
     closed.push(above);
-    share = gate.share;
   }
   return closed;
 }

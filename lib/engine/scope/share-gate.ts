@@ -90,6 +90,11 @@ export class ShareGate implements EnteredGate {
     readonly key: string,
   ) {}
 
+  /** Whether those inside read. */
+  get isShared(): boolean {
+    return this.mode === 'shared';
+  }
+
   /** Whether a child could enter now. */
   open(mode: ShareMode): boolean {
     return this.waiting.length === 0 && this.admits(mode);

@@ -100,3 +100,28 @@ describe('a reader inside a writer that has ended before the writer that it star
     expect(meetings).toEqual(['child', 'writer', 'reader']);
   });
 });
+
+describe('a reader of several locks inside a writer of one of them', () => {
+  const world = openVirtualWorld();
+
+  it('writes alone, without readers beside it', async () => {
+    const { locks, runtime } = await world.process();
+    const inside = new Set<string>();
+    const meetings: string[][] = [];
+    const stay = (who: string) => async () => {
+      inside.add(who);
+      meetings.push([...inside]);
+      await runtime.advance(10);
+      inside.delete(who);
+    };
+    await locks.withLock('page', { type: 'write' }, async () => {
+      const writer = locks.withLock(['cover', 'page'], { type: 'read' }, () =>
+        locks.withLock('page', { type: 'write' }, stay('writer')),
+      );
+      await runtime.settle();
+      const reader = locks.withLock('page', { type: 'read' }, stay('reader'));
+      await runtime.until(Promise.all([writer, reader]));
+    });
+    expect(meetings).toEqual([['writer'], ['reader']]);
+  });
+});
