@@ -112,9 +112,8 @@ export class WantedLock implements Wanted {
     const mode = shareMode(held, this.terms.type);
     const gate = scope.lease.gates.gate(this.key);
     if (!gate.open(mode)) return false;
-    this.above = closeGatesAbove(this.reentry, this.terms.type);
     gate.enter(mode);
-    this.gate = gate;
+    this.hasEntered(gate, this.reentry);
     return true;
   }
 
@@ -199,16 +198,25 @@ export class WantedLock implements Wanted {
     const gate = scope.lease.gates.gate(this.key);
     const entered = () => {
       try {
-        this.above = closeGatesAbove(reentry, this.terms.type);
+        this.hasEntered(gate, reentry);
       } catch (error) {
-        gate.leave();
         return waiter.refuse(error as Error);
       }
-      this.gate = gate;
       waiter.grant(held);
     };
     gate.wait(waiter, shareMode(held, this.terms.type), entered, departed);
     this.services.deadlocks.add(waiter, gate);
+  }
+
+  /** @throws LockUpgradeError as {@link closeGatesAbove} does; the gate is left then */
+  private hasEntered(gate: ShareGate, reentry: Reentry): void {
+    try {
+      this.above = closeGatesAbove(reentry, this.terms.type);
+    } catch (error) {
+      gate.leave();
+      throw error;
+    }
+    this.gate = gate;
   }
 
   private leaveGate(): void {

@@ -52,6 +52,26 @@ describe('a reader inside a writer that is refused the write lock because anothe
     await cover.release();
   });
 
+  it('leaves its gate to writers when it wanted several locks', async () => {
+    const { locks, runtime, read } = await stage();
+    const writer = locks.withLock('page', { type: 'write' }, async () => {
+      const [reading, over] = [latch(), latch()];
+      const other = read(async () => {
+        reading.open();
+        await over.promise;
+      });
+      await reading.promise;
+      await read(async () => {
+        const upgrade = errorOf(locks.acquire(['cover', 'page'], { type: 'write' }));
+        expect(await upgrade).toBeInstanceOf(LockUpgradeError);
+      });
+      over.open();
+      await other;
+      return locks.withLock('page', { type: 'write', waitTime: '1s' }, () => 'written');
+    });
+    expect(await runtime.until(writer)).toBe('written');
+  });
+
   it('opens the gates again that it had closed to other readers', async () => {
     const { locks, read, besideAnother } = await stage();
     await besideAnother(async () => {
