@@ -104,6 +104,33 @@ export const releasesEveryPlace: Breakage = (backend) =>
     },
   });
 
+/** Lets every third reader read beside the writer that it finds. */
+export const readsBesideAWriter: Breakage = (backend) => sharesWithOthers(backend, 'read');
+
+/** Lets every third writer write among the readers, or beside the writer, that it finds. */
+export const writesAmongReaders: Breakage = (backend) => sharesWithOthers(backend, 'write');
+
+function sharesWithOthers(backend: LockBackend, type: 'read' | 'write'): LockBackend {
+  let refusals = 0;
+  return broken(backend, {
+    async acquire(request) {
+      const reply = await backend.acquire(request);
+      if (reply.acquired || request.type !== type || ++refusals % 3 !== 0) return reply;
+      return { acquired: true, ...(await mint(backend, request.leaseTime)), reserved: 0 };
+    },
+  });
+}
+
+/** Ends the leases of all readers when one of them gives its own back. */
+export const releasesEveryReader: Breakage = (backend) =>
+  broken(backend, {
+    async release(request) {
+      const reply = await backend.release(request);
+      if (request.type === 'read') await backend.forceRelease(request.key);
+      return reply;
+    },
+  });
+
 /** The owners of detached locks by the owners of their tickets, for {@link keepsOwnersOfDetachedLocks}. */
 const detachedBy = new Map<string, string>();
 

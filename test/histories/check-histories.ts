@@ -12,9 +12,12 @@ import {
   ignoresOwner,
   keepsWhatIsReleased,
   losesWakeUps,
+  readsBesideAWriter,
   releasesEveryPlace,
+  releasesEveryReader,
   renewsNoLease,
   repeatsTokens,
+  writesAmongReaders,
 } from '../chaos/broken-backends.js';
 import { Digest } from '../chaos/checker/tenure.js';
 import { History } from '../chaos/history.js';
@@ -51,6 +54,9 @@ const BROKEN: readonly [what: string, breakage: Breakage, kind: KindName, promis
     ['repeats tokens', repeatsTokens, 'steady', 'breaks a lock'],
     ['loses wake-ups', losesWakeUps, 'steady', 'keeps a lock'],
     ['keeps what was released', keepsWhatIsReleased, 'steady', 'keeps a lock'],
+    ['lets readers read beside a writer', readsBesideAWriter, 'scattered', 'breaks a lock'],
+    ['lets writers write among readers', writesAmongReaders, 'scattered', 'breaks a lock'],
+    ['releases every reader with one', releasesEveryReader, 'scattered', 'breaks a lock'],
     ['admits one more than n', admitsOneMore, 'places', 'breaks a lock'],
     ['renews no lease of n', renewsNoLease, 'stormyPlaces', 'breaks a lock'],
     ['frees every place of n', releasesEveryPlace, 'places', 'breaks a lock'],

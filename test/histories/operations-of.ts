@@ -5,6 +5,9 @@ import type { History } from '../chaos/history.js';
 export interface Operation {
   readonly Kind: 'acquire' | 'open' | 'release' | 'end' | 'upset';
   readonly Holder: string;
+  /** The owner id of the acquisition. */
+  readonly Owner: string;
+  readonly Reads: boolean;
   readonly Token: number;
   /** How many may hold the lock according to this acquisition; 0: it holds the lock alone. */
   readonly Most: number;
@@ -27,14 +30,15 @@ interface Draft extends Omit<Operation, 'Call' | 'Return' | 'Process'> {
 }
 
 /**
- * A history as operations on a lock that one or n may hold, by lock. Locks with readers and semaphores are left out, and
- * shares (re-entry) are part of the lease around them. What the history says of an upset, that grants prove nothing until it is over, is kept: such
- * grants are left out, and holders from before may lose the lock at any time from then on.
+ * A history as operations on a lock that one or n may hold, or readers and writers, by lock. Semaphores are left out, and
+ * shares (re-entry) are part of the lease around them. What the history says of an upset, that grants prove nothing until
+ * it is over, is kept: such grants are left out, and holders from before may lose the lock at any time from then on.
  */
 export function operationsOf(history: History): Map<string, readonly Operation[]> {
   const digest = new Digest(history);
   const locks = new Map<string, Draft[]>();
   const shared = new Set(digest.tenures.filter(({ type }) => !isInModel(type)).map(({ lock }) => lock));
+  const withReaders = new Set(digest.tenures.filter(({ type }) => type === 'read').map(({ lock }) => lock));
   const leases = new Map<string, Tenure[]>();
   for (const tenure of digest.tenures) {
     const key = leaseKey(tenure);
@@ -48,13 +52,15 @@ export function operationsOf(history: History): Map<string, readonly Operation[]
       const tenure = call.tenures.find((each) => each.lock === lock);
       if (tenure === undefined) {
         const open = drafts.filter(({ Kind }) => Kind === 'open').length;
+        const mayBeOpen = call.refused?.error !== 'LockBusyError' && !withReaders.has(lock);
         // One that took no place leaves more room.
-        if (call.mostHolders === undefined && call.refused?.error !== 'LockBusyError' && open < MOST_OPEN)
-          drafts.push(...openAcquisition(call));
-      } else if (!isShare(tenure, digest) && !isDoubtful(tenure)) {
-        const ofLease = lease(tenure, leases.get(leaseKey(tenure)) ?? [], digest);
-        drafts.push(...(tenure.type === 'place' ? withMostRoom(ofLease) : ofLease));
+        if (mayBeOpen && call.mostHolders === undefined && open < MOST_OPEN) drafts.push(...openAcquisition(call));
+        continue;
       }
+      const shares = leases.get(leaseKey(tenure)) ?? [];
+      if (isShare(tenure, shares, digest) || isDoubtful(tenure)) continue;
+      const ofLease = lease(tenure, shares, digest);
+      drafts.push(...(tenure.type === 'place' ? withMostRoom(ofLease) : ofLease));
     }
   }
   for (const { lock, now, until } of digest.upsets) {
@@ -63,6 +69,8 @@ export function operationsOf(history: History): Map<string, readonly Operation[]
       drafts.push({
         Kind: 'upset',
         Holder: '',
+        Owner: '',
+        Reads: false,
         Token: 0,
         Most: 0,
         Must: false,
@@ -74,10 +82,15 @@ export function operationsOf(history: History): Map<string, readonly Operation[]
   return new Map([...locks].filter(([, drafts]) => drafts.length > 0).map(([lock, drafts]) => [lock, ordered(drafts)]));
 }
 
-/** Whether it re-entered a lease. A call for several locks may re-enter one of them and acquire the others. */
-function isShare({ lock, owner, within }: Tenure, { calls }: Digest): boolean {
+/**
+ * Whether it re-entered a lease. A call for several locks may re-enter one of them and acquire the others. A writer's
+ * read lock is a lease of its own, which all readers in its scope share.
+ */
+function isShare(tenure: Tenure, shares: readonly Tenure[], { calls }: Digest): boolean {
+  const { lock, owner, type, within } = tenure;
   const outer = within === undefined ? undefined : calls.get(within);
-  return outer?.tenures.some((each) => each.lock === lock && each.owner === owner) ?? false;
+  const held = outer?.tenures.find((each) => each.lock === lock && each.owner === owner);
+  return held !== undefined && (held.type === type || shares[0] !== tenure);
 }
 
 /**
@@ -85,10 +98,10 @@ function isShare({ lock, owner, within }: Tenure, { calls }: Digest): boolean {
  * end by itself, at the earliest when its holder no longer relied on it: an operation without a caller.
  */
 function lease(tenure: Tenure, shares: readonly Tenure[], digest: Digest): Draft[] {
-  const { call, token, type, granted, doubt } = tenure;
+  const { call, owner, token, type, granted, doubt } = tenure;
   const calls = shares.map((share) => digest.calls.get(share.call) as Call);
   const Most = type === 'place' ? (calls[0].mostHolders ?? 1) : 0;
-  const common = { Holder: call, Token: 0, Most, Must: false };
+  const common = { Holder: call, Owner: owner, Reads: type === 'read', Token: 0, Most, Must: false };
   const acquired: Draft = { ...common, Kind: 'acquire', Token: token as number, from: calls[0].sent, to: granted };
   if (doubt === undefined && calls.every(({ released }) => released?.outcome === 'released')) {
     const from = latest(calls.map(({ releaseAsked }) => releaseAsked as Instant));
@@ -130,7 +143,8 @@ function latest(moments: readonly Instant[]): Instant {
 
 /** Nobody knows whether it took the lock, nor when that ends. */
 function openAcquisition({ call, sent }: Call): Draft[] {
-  const common = { Holder: call, Token: 0, Most: 0, Must: false, from: sent, to: NEVER };
+  const none = { Owner: '', Reads: false, Token: 0, Most: 0, Must: false };
+  const common = { ...none, Holder: call, from: sent, to: NEVER };
   return [
     { ...common, Kind: 'open' },
     { ...common, Kind: 'end' },
@@ -138,7 +152,7 @@ function openAcquisition({ call, sent }: Call): Draft[] {
 }
 
 function isInModel(type: Tenure['type']): boolean {
-  return type !== 'read' && type !== 'permits' && type !== 'latch';
+  return type !== 'permits' && type !== 'latch';
 }
 
 /** The same for all shares of one lease. */

@@ -1,6 +1,6 @@
 // Checks histories of locks with Porcupine, line by line from stdin, and prints for each whether there is an order of its
-// operations in which a lock that one or n may hold, with owners and fencing tokens, would give these answers: "ok",
-// "illegal" or "unknown".
+// operations in which a lock that one or n may hold, or readers and writers, with owners and fencing tokens, would give
+// these answers: "ok", "illegal" or "unknown".
 package main
 
 import (
@@ -20,6 +20,8 @@ import (
 type operation struct {
 	Kind    string // acquire, open (an acquisition without an answer), release, end (of a lease) or upset
 	Holder  string // the acquisition that it is about
+	Owner   string // the owner id of that acquisition
+	Reads   bool   // whether it is about a lock as a reader
 	Token   int64  // of an acquisition
 	Most    int    // how many may hold the lock according to it; 0: it holds the lock alone
 	Must    bool   // a release that was confirmed: its holder must have held the lock
@@ -108,11 +110,12 @@ func step(current, input, _ interface{}) []interface{} {
 	panic("unknown operation " + op.Kind)
 }
 
-// Whether two acquisitions by n have the same token. Their tokens need not grow, so no order of them would show it.
+// Whether two acquisitions by n, or two readers, have the same token. Their tokens need not grow, so no order of them
+// would show it.
 func repeatsToken(operations []operation) bool {
 	seen := map[int64]bool{}
 	for _, op := range operations {
-		if op.Kind != "acquire" || op.Most == 0 {
+		if op.Kind != "acquire" || op.Most == 0 && !op.Reads {
 			continue
 		}
 		if seen[op.Token] {
@@ -128,7 +131,11 @@ func main() {
 		Init: func() []interface{} { return []interface{}{state{}} },
 		Step: step,
 	}
-	model := lock.ToModel()
+	readers := porcupine.NondeterministicModel{
+		Init: func() []interface{} { return []interface{}{readWrite{}} },
+		Step: stepReaders,
+	}
+	alone, shared := lock.ToModel(), readers.ToModel()
 	lines := bufio.NewScanner(os.Stdin)
 	lines.Buffer(nil, 1<<30)
 	for lines.Scan() {
@@ -143,6 +150,10 @@ func main() {
 		history := make([]porcupine.Operation, len(operations))
 		for i, op := range operations {
 			history[i] = porcupine.Operation{ClientId: op.Process, Input: op, Call: op.Call, Return: op.Return}
+		}
+		model := alone
+		if hasReaders(operations) {
+			model = shared
 		}
 		switch porcupine.CheckOperationsTimeout(model, history, 10*time.Second) {
 		case porcupine.Ok:
