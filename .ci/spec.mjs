@@ -105,7 +105,7 @@ async function check(name) {
   const deep = join(spec, `${name}.deep.cfg`);
   const config = readFileSync(values.deep && existsSync(deep) ? deep : join(spec, `${name}.cfg`), 'utf8');
   const module = existsSync(join(spec, `${name}Model.tla`)) ? `${name}Model` : name;
-  const output = await tlc(module, config, '-workers', '2', '-coverage', '60');
+  const output = await tlc(module, config, '-coverage', '60');
   const states = Number(/(\d+) distinct states found, 0 states left/.exec(output)?.[1] ?? 0);
   const actions = actionsIn(output);
   const never = [...new Set([...ACTIONS[name], ...actions.keys()])].filter((action) => !(actions.get(action) > 0));
@@ -157,19 +157,23 @@ async function checkMutant(file) {
   note(`mutant ${file.replace('.cfg', '')} breaks ${promise}`, problem, (Date.now() - begun) / 1000);
 }
 
+/** Many of them take as long as Java takes to start, which needs one core. */
+async function twoAtATime(items, work) {
+  const left = items.values();
+  await Promise.all(
+    [left, left].map(async (next) => {
+      for (const item of next) await work(item);
+    }),
+  );
+}
+
 const isWanted = (name) => (values.only ?? name) === name;
 if (!values.traces) {
-  for (const name of Object.keys(ACTIONS).filter(isWanted)) await check(name);
+  await twoAtATime(Object.keys(ACTIONS).filter(isWanted), check);
   const mutants = readdirSync(join(spec, 'mutants')).filter(
     (file) => !values.promises && file.endsWith('.cfg') && isWanted(file.split('.')[0]),
   );
-  // Two at a time: most of them take as long as Java takes to start.
-  const left = mutants.sort().values();
-  await Promise.all(
-    [left, left].map(async (next) => {
-      for (const file of next) await checkMutant(file);
-    }),
-  );
+  await twoAtATime(mutants.sort(), checkMutant);
 }
 for (const step of values.only === undefined ? ['.ci/build/embed.mjs', 'test/spec/traces/check-traces.ts'] : []) {
   const loader = ['--import', './test/support/jest/typescript-loader.mjs'];

@@ -30,9 +30,10 @@ interface Draft extends Omit<Operation, 'Call' | 'Return' | 'Process'> {
 }
 
 /**
- * A history as operations on a lock that one or n may hold, or readers and writers, by lock. Semaphores are left out, and
- * shares (re-entry) are part of the lease around them. What the history says of an upset, that grants prove nothing until
- * it is over, is kept: such grants are left out, and holders from before may lose the lock at any time from then on.
+ * A history as operations on a lock that one or n may hold, or readers and writers, by lock. Semaphores are left out,
+ * and shares (re-entry) are part of the lease around them. What the history says of an upset, that grants prove nothing
+ * until it is over, is kept: such grants are left out, and holders from before may lose the lock at any time from then
+ * on.
  */
 export function operationsOf(history: History): Map<string, readonly Operation[]> {
   const digest = new Digest(history);

@@ -24,6 +24,7 @@ Steps == Traces[t].steps
 S == Steps[i]
 IsDone == i > Len(Steps)
 AllOwners == 1..MostOwners
+NoSymmetry == {} \* TLC would count the permutations of all owners
 ProcessOf(o) == Traces[t].processes[o]
 Clock(o) == clock[ProcessOf(o)]
 LessMargin(lease) == lease - lease \div 100 - 2000

@@ -18,8 +18,7 @@ import { type AnyTrace, stepText, traceDataModule } from './tla-module.js';
 
 /** Of one schedule, so that many schedules take part. */
 const TRACES_OF_A_SCHEDULE = 2;
-const LENGTH = [30, 400] as const;
-const DAMAGED = 200;
+const LEAST_STEPS = 30;
 const LEAST_REFUSED = 0.95;
 
 const [jar, only] = process.argv.slice(2);
@@ -43,7 +42,7 @@ async function isSound(family: Family): Promise<boolean> {
   console.log(`traces of ${family.name}: ${good.accepted.size} of ${traces.length} accepted; ${texts}`);
   for (const [n, step] of good.refusedAt)
     console.error(`refused: ${traces[n].name} at step ${step}: ${stepText(traces[n].steps[step - 1])}`);
-  console.log(`       damaged ones: ${refused.length} of ${DAMAGED} refused`);
+  console.log(`       damaged ones: ${refused.length} of ${family.damaged} refused`);
   for (const n of bad.accepted) console.log(`       accepted all the same: ${broken[n].name}`);
   for (const output of [good, bad])
     if (output.isFailed) console.error(output.text.slice(output.text.indexOf('Error:')));
@@ -52,15 +51,15 @@ async function isSound(family: Family): Promise<boolean> {
     !bad.isFailed &&
     good.accepted.size === traces.length &&
     occurrences.every(({ isEnough }) => isEnough) &&
-    refused.length >= DAMAGED * LEAST_REFUSED
+    refused.length >= family.damaged * LEAST_REFUSED
   );
 }
 
-function damagedOf({ damages, preferred }: Family, traces: readonly AnyTrace[]): readonly AnyTrace[] {
+function damagedOf({ damages, damaged: length, preferred }: Family, traces: readonly AnyTrace[]): readonly AnyTrace[] {
   const chance = new SeededRandom(32);
   // All damages are possible in these.
   const rich = traces.filter((trace) => preferredIn(trace, preferred) > 0);
-  return Array.from({ length: DAMAGED }, (_, n) => {
+  return Array.from({ length }, (_, n) => {
     const damage = damages[n % damages.length];
     return damaged(chance.pick(damage === 'place changed' ? rich : traces), damage, chance);
   });
@@ -71,9 +70,8 @@ async function tracesOf(family: Family, kind: KindName): Promise<readonly AnyTra
   for (let seed = 1; found.length < family.tracesOfAKind; seed++) {
     const trace = new SimulationTrace();
     await simulate(seed, { kind, trace });
-    const [shortest, longest] = LENGTH;
     const locks = family.traces(trace, (key) => `${kind} ${seed}, ${key}`);
-    const fitting = locks.filter(({ steps }) => steps.length >= shortest && steps.length <= longest);
+    const fitting = locks.filter(({ steps }) => steps.length >= LEAST_STEPS && steps.length <= family.mostSteps);
     fitting.sort((one, other) => preferredIn(other, family.preferred) - preferredIn(one, family.preferred));
     found.push(...fitting.slice(0, TRACES_OF_A_SCHEDULE));
   }

@@ -15,6 +15,9 @@ export interface Family {
   readonly extended: readonly string[];
   readonly kinds: readonly KindName[];
   readonly tracesOfAKind: number;
+  readonly mostSteps: number;
+  /** How many damaged ones are made of them. */
+  readonly damaged: number;
   readonly damages: readonly Damage[];
   /** What must occur in some of the traces, because they would otherwise prove little: in how many at least. */
   readonly occurs: readonly { readonly what: string; readonly least: number; readonly in: (step: Step) => boolean }[];
@@ -38,6 +41,8 @@ export const FAMILIES: readonly Family[] = [
     extended: ['../LeaseServer', '../Lease', '../Tokens', '../LineServer'],
     kinds: ['steady', 'lossy', 'storm', 'lateRequests', 'flushed', 'cutOff', 'unreliable'],
     tracesOfAKind: 20,
+    mostSteps: 400,
+    damaged: 200,
     damages: [...COMMON, 'token changed', 'place changed'],
     occurs: [MISHAPS, { what: 'a grant to a place in line', least: 20, in: isGrant }],
     preferred: isGrant,
@@ -49,6 +54,8 @@ export const FAMILIES: readonly Family[] = [
     extended: ['../ReadWriteServer', '../ReadWrite', 'TraceRequests'],
     kinds: ['steady', 'lossy', 'storm', 'lateRequests', 'scattered'],
     tracesOfAKind: 12,
+    mostSteps: 400,
+    damaged: 200,
     damages: [...COMMON, 'owner changed', 'answer changed', 'holder changed'],
     occurs: [
       MISHAPS,
@@ -57,5 +64,22 @@ export const FAMILIES: readonly Family[] = [
     ],
     preferred: entersLine,
     traces: (trace, name) => sharedLocks(trace, 'read').flatMap((key) => traceOfShared(trace, key, name(key)) ?? []),
+  },
+  {
+    name: 'locks that n may hold',
+    module: 'TracePermits',
+    extended: ['../Permits', 'TraceRequests'],
+    kinds: ['places', 'stormyPlaces', 'latePlaces'],
+    tracesOfAKind: 10,
+    mostSteps: 300,
+    damaged: 100,
+    damages: [...COMMON, 'owner changed', 'answer changed', 'holder changed'],
+    occurs: [
+      MISHAPS,
+      { what: 'a line', least: 10, in: entersLine },
+      { what: 'several holders', least: 15, in: ({ holders }) => ((holders as []) ?? []).length > 1 },
+    ],
+    preferred: entersLine,
+    traces: (trace, name) => sharedLocks(trace, 'permits').flatMap((key) => traceOfShared(trace, key, name(key)) ?? []),
   },
 ];

@@ -1,0 +1,82 @@
+---------------------------- MODULE TracePermits ----------------------------
+(***************************************************************************)
+(* Histories of one lock that n may hold, checked step by step: the server *)
+(* does with each request what Permits says, and whoever counts on its     *)
+(* place by its own clock is covered.                                      *)
+(***************************************************************************)
+EXTENDS Permits, TraceRequests
+
+serverVars == <<ends, until, line, granted>>
+unusedVars == <<limit, phase, terms, belief, since, overtaken>>
+traceVars == <<vars, t, i, clock, requestVars>>
+
+TraceInit == RequestsInit /\ now = Traces[t].steps[1].t /\ ends = [o \in Owners |-> 0] /\ until = 0 /\ line = <<>> /\ granted = <<>>
+             /\ limit = Traces[t].limits /\ phase = 0 /\ terms = 0 /\ belief = 0 /\ since = 0 /\ overtaken = FALSE
+
+(* What has ended is as good as gone. *)
+Living(places, time) == SelectSeq(places, LAMBDA place : place.lapses > time)
+PassTime ==
+  /\ Passes(now) /\ now' = S.t /\ line' = Living(line, S.t) /\ until' = IF until > S.t THEN until ELSE 0
+  /\ ends' = [o \in Owners |-> IF In[o] > S.t THEN In[o] ELSE 0] /\ granted' = SelectSeq(granted, LAMBDA o : In[o] > S.t)
+  /\ UNCHANGED <<unusedVars, t, i, requestVars>>
+
+KeepsServer == UNCHANGED serverVars
+Place(m) == [owner |-> m.o, lapses |-> now + m.waits]
+Renewed(places, owners, waits) ==
+  [n \in 1..Len(places) |-> IF \E k \in 1..Len(owners) : owners[k] = places[n].owner
+                            THEN [places[n] EXCEPT !.lapses = now + waits] ELSE places[n]]
+Given(s, o, lease) == State(Taken(s.zset, o, lease), Without(s.line, o), IF s.zset[o] > now THEN s.order ELSE Order(s.order, o))
+
+(* Whoever waits lets those go first that are in front, if there is room for them. *)
+Acquires(m) ==
+  LET s == IF m.waits > 0 /\ m.o \notin Holders /\ MayTake(m.o, Is) /\ IsBefore(m.o, FromFirst(line)) THEN Served(Is) ELSE Is IN
+  /\ S.ok = MayTake(m.o, s)
+  /\ IF S.ok THEN Becomes(Given(s, m.o, m.lease))
+     ELSE IF m.waits = 0 THEN KeepsServer
+     ELSE Becomes([s EXCEPT !.line = IF IsIn(m.o, @) THEN Renewed(@, <<m.o>>, m.waits) ELSE Append(@, Place(m))])
+Renews(m) == S.ok = (m.o \in Holders) /\ IF S.ok THEN Becomes(State(Taken(In, m.o, m.lease), line, granted)) ELSE KeepsServer
+GivenBack(o) == Becomes(Served(State([Current(In) EXCEPT ![o] = 0], line, granted)))
+Releases(m) == S.ok = (m.o \in Holders) /\ IF S.ok THEN GivenBack(m.o) ELSE KeepsServer
+(* A hand-over in one process: a release and an acquisition in one step. *)
+Transfers(m) ==
+  /\ S.ok = (m.from \in Holders \/ m.o \in Holders)
+  /\ IF S.ok THEN Becomes(Given(State([Current(In) EXCEPT ![m.from] = 0], line, granted), m.o, m.lease)) ELSE KeepsServer
+Keeps(m) == /\ \A n \in 1..Len(m.owners) : (S.kept[n] = 1) = IsIn(m.owners[n], line)
+            /\ Becomes(Served([Is EXCEPT !.line = Renewed(@, m.owners, m.waits)]))
+(* The place may have been granted one meanwhile. *)
+Leaves(m) == IF IsIn(m.o, line) THEN Becomes(Served([Is EXCEPT !.line = Without(@, m.o)]))
+             ELSE IF m.o \in Holders THEN GivenBack(m.o) ELSE KeepsServer
+
+Serves(m) ==
+  CASE m.kind = "acquire"  -> Acquires(m)
+    [] m.kind = "renew"    -> Renews(m)
+    [] m.kind = "release"  -> Releases(m)
+    [] m.kind = "transfer" -> Transfers(m)
+    [] m.kind = "keep"     -> Keeps(m)
+    [] m.kind = "leave"    -> Leaves(m)
+
+(* The server's own view afterwards is that of the code, whom it has granted a place included. *)
+IsAsSeen == /\ {S.holders[n] : n \in 1..Len(S.holders)} = {o \in Owners : ends'[o] > now}
+            /\ S.line = [n \in 1..Len(line') |-> line'[n].owner]
+Executed == \E m \in Of(requests) : Executes(m, now) /\ Serves(m.step) /\ IsAsSeen
+Late == (\E m \in Of(requests) : IsLate(m, now)) /\ Drops /\ KeepsServer
+Finish == AllIsOver /\ Holders = {} /\ line = <<>> /\ KeepsServer /\ UNCHANGED requestVars
+
+Step == CASE S.e = "execute" -> Executed
+          [] S.e = "late"    -> Late
+          [] S.e = "finish"  -> Finish
+          [] OTHER           -> OfRequests /\ KeepsServer
+
+(* A state that breaks a promise has no successor. *)
+Promises == NeverMoreThanN /\ \A b \in told : Believes(b) => b.o \in Holders
+TraceNext ==
+  /\ Promises
+  /\ IF IsDone THEN UNCHANGED traceVars
+     ELSE IF now # S.t \/ clock # S.cl THEN PassTime
+     ELSE Step /\ i' = i + 1 /\ UNCHANGED <<now, unusedVars, t, clock>>
+
+TraceSpec == TraceInit /\ [][TraceNext]_traceVars
+
+(* An invariant, so that it is evaluated in each state: says what became of each trace. *)
+Report == IF IsDone THEN PrintT(<<"accepted", t>>) ELSE ENABLED TraceNext \/ PrintT(<<"refused", t, i>>)
+==============================================================================
