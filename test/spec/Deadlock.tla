@@ -6,7 +6,7 @@
 (*                                                                         *)
 (* docs/deadlocks.md: "Within two seconds exactly one of the callers gets  *)
 (* `LockDeadlockError`: the one that began to wait last."                  *)
-(* lib/engine/deadlock/confirm-cycle.ts: "If each of them is written once  *)
+(* lib/engine/deadlock/confirm-deadlock.ts: "If each of them is written once  *)
 (* more after that, all of them were under way when they were read."       *)
 (***************************************************************************)
 EXTENDS Integers, FiniteSets

@@ -7,10 +7,10 @@ import type { LockWaiter } from '../hold/held-lock.js';
 import { CHECKED, invariant } from '../invariants.js';
 import { lockScopes } from '../scope/lock-scope.js';
 import { BackendTime } from './backend-time.js';
-import { confirmCycle } from './confirm-cycle.js';
+import { confirmDeadlock, deadlockOf, type PossibleDeadlock } from './confirm-deadlock.js';
 import { deadlockError, ownerOf } from './deadlock-error.js';
 import { findCycle, WaitReader } from './find-cycle.js';
-import type { FoundWait } from './journal-record.js';
+import { findKnot } from './find-knot.js';
 import { NestedWait, type WaitingPlace } from './nested-wait.js';
 import { WaitJournal } from './wait-journal.js';
 
@@ -40,7 +40,7 @@ const FIRST_SWEEP = 64;
  * Finds deadlocks: callers, in any processes, that hold locks and wait for each other in a cycle. A caller that runs
  * in a lock scope and has waited for over a second repeatedly writes its wait to a journal, and follows the waits of
  * others from holder to holder. If it comes back to itself, and is the last wait of the cycle (see victim-order.ts),
- * its wait is refused.
+ * its wait is refused. Locks that several hold by `permits` are followed by find-knot.ts.
  *
  * This costs other callers nothing, because callers outside a scope are not registered here.
  */
@@ -144,9 +144,7 @@ export class DeadlockDetector {
     await Promise.all(
       waits.map(async (wait) => {
         const gate = wait.gateId(this.clientId);
-        const holders = gate === undefined ? (await ask(wait.place.key)).slice(0, MOST_HOLDERS) : [gate];
-        // If several hold permits, a cycle through one of them is no deadlock: another one may make room.
-        wait.holders = wait.waiter.terms.type === 'permits' && holders.length > 1 ? [] : holders;
+        wait.noteHolders(gate === undefined ? (await ask(wait.place.key)).slice(0, MOST_HOLDERS) : [gate]);
       }),
     );
   }
@@ -155,24 +153,28 @@ export class DeadlockDetector {
     const reader = new WaitReader(this.backend as WaitBackend);
     await Promise.all(
       waits.map(async (wait) => {
-        const cycle = await findCycle(reader, { id: wait.id, record: wait.record });
-        if (cycle === undefined) return;
+        const start = { id: wait.id, record: wait.record };
+        const cycle = await findCycle(reader, start);
+        const found = cycle === undefined ? await findKnot(reader, start) : deadlockOf(cycle);
+        if (found === undefined) return;
         wait.confirming = true;
-        this.confirm(wait, cycle).catch(() => {}); // the next heartbeat tries again
+        this.confirm(wait, found).catch(() => {}); // the next heartbeat tries again
       }),
     );
   }
 
-  private async confirm(wait: NestedWait, cycle: readonly FoundWait[]): Promise<void> {
+  private async confirm(wait: NestedWait, found: PossibleDeadlock): Promise<void> {
     const { waiter, place } = wait;
     const { backend, runtime, time } = this;
-    const over = () => this.closed || cycle.some(({ id }) => this.hasEnded(id));
+    const { waits, cycle } = found;
+    const hasEnded = (id: string) => this.closed || this.hasEnded(id);
     try {
       const [confirmed, clients] = await Promise.all([
-        confirmCycle(backend as WaitBackend, runtime, cycle, over, () => (time as BackendTime).now()),
+        confirmDeadlock(backend as WaitBackend, runtime, found, hasEnded, () => (time as BackendTime).now()),
         Promise.all(cycle.map((member) => this.identify(ownerOf(member)))),
       ]);
-      if (confirmed && !over()) place.dismiss(waiter, deadlockError(cycle, clients));
+      const isDeadlock = confirmed && found.isDeadlock(waits.filter(({ id }) => !hasEnded(id)));
+      if (isDeadlock) place.dismiss(waiter, deadlockError(cycle, clients));
     } finally {
       wait.confirming = false;
     }

@@ -3,7 +3,7 @@ import { type FoundWait, parseRecord } from './journal-record.js';
 import { isBefore } from './victim-order.js';
 
 /** The length of the longest cycle that is detected, in waits. */
-const MOST_STEPS = 16;
+export const MOST_STEPS = 16;
 /** The maximum number of owners checked per step. */
 const MOST_HOLDERS = 1_000;
 
@@ -15,6 +15,8 @@ interface Path {
 
 /** Reads the waits of owners, once per owner. */
 export class WaitReader {
+  /** Whether one of the waits that were read is for a lock that several hold by `permits`. */
+  hasReadShared = false;
   private readonly read = new Map<string, Promise<readonly FoundWait[]>>();
 
   constructor(private readonly backend: WaitBackend) {}
@@ -32,6 +34,7 @@ export class WaitReader {
     const [waits] = await this.backend.read([holder]);
     return [...waits].flatMap(([id, text]) => {
       const record = parseRecord(text);
+      this.hasReadShared ||= record?.shared !== undefined;
       return record === undefined ? [] : [{ holder, id, record }];
     });
   }
@@ -72,13 +75,12 @@ export async function findCycle(
   return undefined;
 }
 
-/** Reads the same waits again. Returns `undefined` if one of them has ended. */
+/** Reads the same waits again. Those that have ended are `undefined`. */
 export async function readAgain(
   backend: WaitBackend,
-  cycle: readonly FoundWait[],
-): Promise<readonly FoundWait[] | undefined> {
+  waits: readonly FoundWait[],
+): Promise<readonly (FoundWait | undefined)[]> {
   const reader = new WaitReader(backend);
-  const found = await Promise.all(cycle.map(({ holder }) => reader.waitsOf(holder)));
-  const now = cycle.map(({ id }, i) => found[i].find((wait) => wait.id === id));
-  return now.every((wait) => wait !== undefined) ? now : undefined;
+  const found = await Promise.all(waits.map(({ holder }) => reader.waitsOf(holder)));
+  return waits.map(({ id }, i) => found[i].find((wait) => wait.id === id));
 }

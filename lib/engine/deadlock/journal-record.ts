@@ -6,6 +6,11 @@ export interface JournalRecord {
   readonly owner: string;
   /** The owners, and the gates of shares, that the caller waits for. */
   readonly holders: readonly string[];
+  /**
+   * Present for a lock that several hold by `permits`, if the caller allows others beside itself. Then `holders` is empty,
+   * because processes of older versions take several holders to block until all of them have released the lock.
+   */
+  readonly shared?: SharedLock;
   /** When the wait began, by the backend's time. */
   readonly began: number;
   /** Present if the code that started the wait has gone on without it. */
@@ -19,6 +24,13 @@ export interface JournalRecord {
   readonly beat: number;
 }
 
+/** A lock that several hold. Its waiter has room as soon as fewer than `permits` do. */
+export interface SharedLock {
+  /** Some or all of the owners. */
+  readonly holders: readonly string[];
+  readonly permits: number;
+}
+
 /** A wait read from the journal, and the owner under which it was found. */
 export interface FoundWait {
   readonly holder: string;
@@ -30,12 +42,21 @@ export interface FoundWait {
 export function parseRecord(text: string): JournalRecord | undefined {
   try {
     const record = JSON.parse(text) as Partial<JournalRecord> | null;
-    const { lock, owner, holders, began, ends, beat } = record ?? {};
+    const { lock, owner, holders, shared, began, ends, beat } = record ?? {};
     const hasNames = typeof lock === 'string' && typeof owner === 'string';
     const hasNumbers = [began, ends ?? 0, beat].every(Number.isFinite);
-    const hasHolders = Array.isArray(holders) && holders.every((holder) => typeof holder === 'string');
+    const hasHolders = areNames(holders) && (shared === undefined || isShared(shared));
     return hasNames && hasNumbers && hasHolders ? (record as JournalRecord) : undefined;
   } catch {
     return undefined;
   }
+}
+
+function isShared(shared: Partial<SharedLock> | null): boolean {
+  const { holders, permits } = shared ?? {};
+  return areNames(holders) && Number.isInteger(permits) && (permits as number) > 0;
+}
+
+function areNames(list: unknown): boolean {
+  return Array.isArray(list) && list.every((name) => typeof name === 'string');
 }

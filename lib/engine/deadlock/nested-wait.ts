@@ -1,7 +1,7 @@
 import type { HeldLock, LockWaiter } from '../hold/held-lock.js';
 import { type LockScope, latestCall, liveFrom, type ScopedLease } from '../scope/lock-scope.js';
 import { type EnteredGate, ShareGate, type ShareGates } from '../scope/share-gate.js';
-import type { JournalRecord } from './journal-record.js';
+import type { JournalRecord, SharedLock } from './journal-record.js';
 import { seemsUnawaited } from './victim-order.js';
 
 /** The queue of a lock, or the gate of a share, where a caller waits. */
@@ -38,7 +38,9 @@ export function isGateId(holder: string): boolean {
 /** The wait of a caller that runs in a lock scope. */
 export class NestedWait {
   /** The owners and gates that it waits for, as of the last heartbeat. */
-  holders: readonly string[] = [];
+  private holders: readonly string[] = [];
+  /** The same for a lock that several hold by `permits`. */
+  private shared: SharedLock | undefined;
   /** When the wait began, by the backend's time; undefined until it is first written to the journal. */
   began: number | undefined;
   /** Whether it probably belongs to a branch that nobody awaits. Decided when the wait is dated. */
@@ -66,6 +68,15 @@ export class NestedWait {
     this.isBranch = seemsUnawaited(this.scope, this.callsBefore);
   }
 
+  /** @param holders the gate where it waits, or as many of the lock's owners as are written to the journal */
+  noteHolders(holders: readonly string[]): void {
+    const { permits = 1 } = this.waiter.terms;
+    const several = permits > 1 && holders.length > 1;
+    this.holders = several ? [] : holders;
+    // If fewer than `permits` are known, or hold the lock, the wait ends although all of them wait.
+    this.shared = several && permits <= holders.length ? { holders, permits } : undefined;
+  }
+
   /** The id of the gate where the caller waits; `undefined` in the queue of a lock. */
   gateId(clientId: string): string | undefined {
     return this.place instanceof ShareGate ? gateIdOf(this.place, clientId) : undefined;
@@ -90,13 +101,14 @@ export class NestedWait {
 
   /** The wait's journal entry. Read it only while the caller holds a lock and the wait has a date. */
   get record(): JournalRecord {
-    const { beat, holders, waiter, locks } = this;
+    const { beat, holders, shared, waiter, locks } = this;
     const began = this.began as number;
     const ends = began + waiter.terms.waitTime;
     return {
       lock: waiter.name,
       owner: locks[0].owner,
       holders,
+      ...(shared && { shared }),
       began,
       ...(this.isBranch && { isBranch: true }),
       ...(ends < Number.POSITIVE_INFINITY && { ends }),

@@ -1,47 +1,5 @@
-import { InProcessWaits, WaitStore } from '../../../lib/backends/in-process-waits.js';
-import { confirmCycle } from '../../../lib/engine/deadlock/confirm-cycle.js';
-import { findCycle, WaitReader } from '../../../lib/engine/deadlock/find-cycle.js';
-import type { JournalRecord } from '../../../lib/engine/deadlock/journal-record.js';
-import { VirtualRuntime } from '../../support/runtime/virtual-runtime.js';
-
-/**
- * Waits as processes write them. The caller of wait `n` began to wait at second n, holds by owner `n`, and waits for
- * other owners.
- */
-class Waits {
-  readonly runtime = new VirtualRuntime();
-  readonly backend = new InProcessWaits(
-    new WaitStore(),
-    () => this.runtime.monotonic(),
-    () => this.runtime.monotonic(),
-    async () => [],
-  );
-  private readonly beats = new Map<number, number>();
-
-  async write(n: number, holders: readonly number[], id = `wait:${n}`, ends?: number): Promise<void> {
-    const beat = (this.beats.get(n) ?? 0) + 1;
-    this.beats.set(n, beat);
-    const record = { ...this.record(n, holders), beat, ends };
-    await this.backend.write([{ holder: `${n}`, waiting: new Map([[id, JSON.stringify(record)]]), ended: [] }], 2_000);
-  }
-
-  end(n: number): Promise<void> {
-    return this.backend.write([{ holder: `${n}`, waiting: new Map(), ended: [`wait:${n}`] }], 2_000);
-  }
-
-  /** The owners of the cycle that is found from wait `n`. */
-  async from(n: number, holders: readonly number[]): Promise<readonly string[] | undefined> {
-    return (await this.find(n, holders))?.map(({ holder }) => holder);
-  }
-
-  find(n: number, holders: readonly number[]) {
-    return findCycle(new WaitReader(this.backend), { id: `wait:${n}`, record: this.record(n, holders) });
-  }
-
-  private record(n: number, holders: readonly number[]): JournalRecord {
-    return { lock: `lock:${n}`, owner: `${n}`, holders: holders.map(String), began: 1_000 * n, beat: 1 };
-  }
-}
+import { confirmDeadlock, deadlockOf } from '../../../lib/engine/deadlock/confirm-deadlock.js';
+import { Waits } from '../../support/deadlocks/waits.js';
 
 describe('a cycle of waits', () => {
   it.each([1, 2, 3, 16])('of %d is found from the one that began last, and from no other one', async (count) => {
@@ -102,7 +60,7 @@ describe('a cycle of waits', () => {
       expect(cycle).toHaveLength(2);
       const { runtime } = waits;
       runtime.timer(100, () => void then());
-      return runtime.until(confirmCycle(waits.backend, runtime, cycle, over, () => runtime.monotonic()));
+      return runtime.until(confirmDeadlock(waits.backend, runtime, deadlockOf(cycle), over, () => runtime.monotonic()));
     }
 
     it('is confirmed when each wait is written again', async () => {

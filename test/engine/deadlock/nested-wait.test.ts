@@ -75,6 +75,38 @@ describe('a wait of a caller that holds locks', () => {
     });
   });
 
+  describe('is written down', () => {
+    const written = (permits: number | undefined, holders: readonly string[]) => {
+      const wait = waitIn(scope(['outer']));
+      Object.assign(wait.waiter.terms, { permits });
+      wait.noteHolders(holders);
+      const { record } = wait;
+      return { holders: record.holders, shared: record.shared };
+    };
+    const three = ['a', 'b', 'c'];
+    const nobody = { holders: [], shared: undefined };
+
+    it('with all holders if it lasts until none of them holds the lock', () => {
+      for (const permits of [undefined, 1]) {
+        expect(written(permits, three)).toEqual({ holders: three, shared: undefined });
+        expect(written(permits, [])).toEqual(nobody);
+      }
+    });
+
+    it('with the only holder, which processes of older versions follow as well', () => {
+      expect(written(2, ['a'])).toEqual({ holders: ['a'], shared: undefined });
+    });
+
+    it('for older versions without holders if some of several have to make room', () => {
+      for (const permits of [2, 3])
+        expect(written(permits, three)).toEqual({ holders: [], shared: { holders: three, permits } });
+    });
+
+    it('without holders if there is room beside them', () => {
+      expect(written(4, three)).toEqual(nobody);
+    });
+  });
+
   it('waits at no gate when it waits in the queue of a lock', () => {
     expect(waitIn(scope(['outer'])).gateId('client')).toBeUndefined();
   });
