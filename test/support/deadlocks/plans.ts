@@ -4,7 +4,7 @@ import type { SeededRandom } from '../seeded-random.js';
 /** One acquisition of a random flow, and the work while its locks are held. */
 export interface Plan {
   readonly names: readonly string[];
-  readonly type: NonNullable<LockOptions['type']>;
+  readonly type: NonNullable<LockOptions['type']> | 'permits';
   /** How long it works before and after the inner acquisitions, in ms. */
   readonly work: number;
   /** The acquisitions inside this one. */
@@ -17,6 +17,12 @@ const PLAIN = ['a', 'b', 'c'];
 const FAIR = 'fair';
 const FENCED = 'fenced';
 const READ_WRITE = ['page', 'site'];
+const SEVERAL = ['room', 'hall'];
+
+/** How many may hold this lock, whose type is `permits`. */
+export function permitsOf(name: string): number {
+  return name === 'room' ? 2 : 3;
+}
 
 /**
  * A tree of acquisitions, each inside the one above. No reader asks for the write lock, because that is another error.
@@ -42,6 +48,7 @@ function randomLocks(chance: SeededRandom, read: ReadonlySet<string>): Pick<Plan
     const name = chance.pick(READ_WRITE);
     return { names: [name], type: read.has(name) || chance.chance(0.5) ? 'read' : 'write' };
   }
+  if (draw < 0.65) return { names: [chance.pick(SEVERAL)], type: 'permits' };
   const names = PLAIN.filter(() => chance.chance(0.4));
-  return { names: draw < 0.6 && names.length > 1 ? names : [chance.pick(PLAIN)], type: 'reentrant' };
+  return { names: draw < 0.75 && names.length > 1 ? names : [chance.pick(PLAIN)], type: 'reentrant' };
 }

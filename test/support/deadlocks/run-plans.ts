@@ -1,6 +1,6 @@
 import { LockDeadlockError } from '../../../lib/engine/errors.js';
 import type { LockService } from '../../../lib/service/lock-service.js';
-import type { Plan } from './plans.js';
+import { type Plan, permitsOf } from './plans.js';
 
 /** An event of one acquisition. Times are in ms, on a clock that all processes share. */
 export type FlowEvent = { readonly time: number; readonly id: string } & (
@@ -40,7 +40,9 @@ export async function runPlan(world: FlowWorld, plan: Plan, parent?: string): Pr
   let isInside = false;
   report({ kind: 'wants', time: now(), id, parent, names, type });
   try {
-    await locks.withLock([...names], { type }, async () => {
+    const [first, ...others] = names;
+    const lock = others.length > 0 ? [...names] : first;
+    await locks.withLock(lock, type === 'permits' ? { permits: permitsOf(first) } : { type }, async () => {
       report({ kind: 'got', time: now(), id });
       isInside = true;
       try {

@@ -1,3 +1,4 @@
+import { permitsOf } from './plans.js';
 import type { FlowEvent } from './run-plans.js';
 
 /** An acquisition that waits, or holds its locks. */
@@ -10,9 +11,9 @@ interface Flow {
   holds: boolean;
   /** Whether code around it has begun another acquisition since. Such a wait may be refused before later ones. */
   isBranch: boolean;
-  /** The last time at which it was the latest member of a cycle. */
-  lastInOwnCycle: number;
-  /** Since when it has certainly been the latest member of a cycle. */
+  /** The last time at which it was the latest member of a deadlock. */
+  lastInOwnDeadlock: number;
+  /** Since when it has certainly been the latest member of a deadlock. */
   stuckSince: number | undefined;
 }
 
@@ -32,11 +33,11 @@ type Certainty = 'certainly' | 'perhaps';
 
 /**
  * Judges a run by the wait-for graph at each of its events. Every refused caller must have been the latest member of a
- * cycle, or a branch in it, and no cycle may last too long.
+ * deadlock, or a branch in it, and no deadlock may last too long.
  *
- * @param allowed.afterwards a refusal may arrive this many ms after another refusal has ended its cycle
+ * @param allowed.afterwards a refusal may arrive this many ms after another refusal has ended its deadlock
  * @param allowed.apart waits that began within this many ms count as simultaneous
- * @param allowed.longest how long a cycle may last, in ms
+ * @param allowed.longest how long a deadlock may last, in ms
  */
 export function judge(
   events: readonly FlowEvent[],
@@ -56,13 +57,13 @@ export function judge(
         wait.names.length > 1 || wait.isBranch
           ? waits
           : waits.filter(({ since }) => since <= wait.since + allowed.apart);
-      if (isInCycle(wait, rivals, flows, 'perhaps')) wait.lastInOwnCycle = time;
+      if (isInDeadlock(wait, rivals, flows)) wait.lastInOwnDeadlock = time;
       const earlier = certain.filter(({ since }) => since <= wait.since);
-      if (!isInCycle(wait, earlier, flows, 'certainly')) wait.stuckSince = undefined;
+      if (!isInCertainDeadlock(wait, earlier, flows)) wait.stuckSince = undefined;
       else wait.stuckSince ??= time;
       const stuck = wait.stuckSince === undefined ? 0 : time - wait.stuckSince;
       longest = Math.max(longest, stuck);
-      if (stuck > allowed.longest) problems.push(`${wait.id} has waited in a cycle for ${Math.round(stuck)} ms`);
+      if (stuck > allowed.longest) problems.push(`${wait.id} has waited in a deadlock for ${Math.round(stuck)} ms`);
     }
   };
 
@@ -83,7 +84,7 @@ export function judge(
         since: time,
         holds: false,
         isBranch: false,
-        lastInOwnCycle: none,
+        lastInOwnDeadlock: none,
       };
       flows.set(id, { ...made, stuckSince: undefined });
     } else if (event.kind === 'got') {
@@ -92,7 +93,7 @@ export function judge(
       flows.delete(id);
       if (event.kind === 'refused') {
         refused++;
-        if (time - (flow as Flow).lastInOwnCycle > allowed.afterwards)
+        if (time - (flow as Flow).lastInOwnDeadlock > allowed.afterwards)
           problems.push(`${id} was refused for a deadlock of ${event.cycle.join(' → ')} that did not exist`);
       }
     }
@@ -102,18 +103,37 @@ export function judge(
   return { problems: [...new Set(problems)], refused, longest };
 }
 
-function isInCycle(
-  start: Flow,
-  waits: readonly Flow[],
-  flows: ReadonlyMap<string, Flow>,
-  certainty: Certainty,
-): boolean {
+/** Whether a wait never ends, and others wait for it, all as far as the others that never end are among these waits. */
+function isInDeadlock(start: Flow, waits: readonly Flow[], flows: ReadonlyMap<string, Flow>): boolean {
+  const blocked = blockedOf(waits, flows, 'perhaps');
+  return isInCycle(start, blocked, (wait, other) => heldAround(wait, other, flows, 'perhaps').length > 0);
+}
+
+function isInCertainDeadlock(start: Flow, waits: readonly Flow[], flows: ReadonlyMap<string, Flow>): boolean {
+  const suffices = (wait: Flow, other: Flow) =>
+    !wantsOneOfSeveral(wait) && heldAround(wait, other, flows, 'certainly').length > 0;
+  if (isInCycle(start, waits, suffices)) return true;
+  const blocked = blockedOf(waits, flows, 'certainly');
+  const others = blocked.filter((wait) => wait !== start);
+  return blocked.includes(start) && blockedOf(others, flows, 'certainly').length === 0;
+}
+
+/** Those of these waits that never end if none of the others of them does. */
+function blockedOf(waits: readonly Flow[], flows: ReadonlyMap<string, Flow>, certainty: Certainty): readonly Flow[] {
+  const blocked = waits.filter((wait) => {
+    const held = waits.flatMap((other) => heldAround(wait, other, flows, certainty));
+    return wantsOneOfSeveral(wait) ? new Set(held).size >= permitsOf(wait.names[0]) : held.length > 0;
+  });
+  return blocked.length === waits.length ? waits : blockedOf(blocked, flows, certainty);
+}
+
+function isInCycle(start: Flow, waits: readonly Flow[], waitsFor: (wait: Flow, other: Flow) => boolean): boolean {
   if (!waits.includes(start)) return false;
   const seen = new Set<Flow>();
   const open = [start];
   for (let wait = open.pop(); wait !== undefined; wait = open.pop()) {
     for (const other of waits) {
-      if (!waitsFor(wait, other, flows, certainty)) continue;
+      if (!waitsFor(wait, other)) continue;
       if (other === start) return true;
       if (!seen.has(other)) open.push(other);
       seen.add(other);
@@ -122,12 +142,26 @@ function isInCycle(
   return false;
 }
 
-/** Whether a lock that is held around `other` blocks `wait`. */
-function waitsFor(wait: Flow, other: Flow, flows: ReadonlyMap<string, Flow>, certainty: Certainty): boolean {
+/** Whether this is a wait for one of the places of a lock that several hold. Inside such a lock, it is one for a share. */
+function wantsOneOfSeveral(wait: Flow): boolean {
+  return wait.type === 'permits' && outermost(wait) === wait;
+}
+
+/** The outermost acquisition of the same lock around this one, or this one. */
+function outermost(flow: Flow): Flow {
+  let found = flow;
+  for (let around = flow.parent; around !== undefined; around = around.parent)
+    if (around.names.some((name) => flow.names.includes(name))) found = around;
+  return found;
+}
+
+/** The acquisitions around `other` that block `wait`. Of those that share one place of a lock, only the outermost. */
+function heldAround(wait: Flow, other: Flow, flows: ReadonlyMap<string, Flow>, certainty: Certainty): readonly Flow[] {
+  const all: Flow[] = [];
   for (let held = other.parent; held !== undefined; held = held.parent) {
-    if (held.holds && !isAround(held, wait) && excludes(held, wait, flows, certainty)) return true;
+    if (held.holds && !isAround(held, wait) && excludes(held, wait, flows, certainty)) all.push(held);
   }
-  return false;
+  return wantsOneOfSeveral(wait) ? all.map(outermost) : all;
 }
 
 function excludes(held: Flow, wait: Flow, flows: ReadonlyMap<string, Flow>, certainty: Certainty): boolean {
