@@ -230,6 +230,8 @@ export interface LockState {
   readonly mode: 'free' | 'exclusive' | 'read' | 'write' | 'permits';
   /** Each owner with the remaining milliseconds of its lease (−1: no limit). A downgraded writer is listed once. */
   readonly owners: readonly { readonly owner: string; readonly remaining: number }[];
+  /** Other owners that may hold it, because some nodes of a quorum have not answered. */
+  readonly possibleOwners?: readonly string[] | undefined;
   /** Owners in the queue of a fair lock or in the line of another one, the first of them first. */
   readonly queue: readonly string[];
   /** The last token of a `fenced` lock, if any. */

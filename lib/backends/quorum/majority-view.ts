@@ -6,7 +6,7 @@ const SAME_TIME = 100;
 
 /**
  * The state of a lock as a majority sees it. Owners that only a minority knows belong to attempts that are under way or
- * have failed.
+ * have failed, unless nodes that have not answered might know them, too.
  */
 export function majorityView(states: readonly LockState[], nodes: number): LockState {
   const majority = majorityOf(nodes);
@@ -16,11 +16,14 @@ export function majorityView(states: readonly LockState[], nodes: number): LockS
   const owners = [...leases]
     .filter(([, remaining]) => remaining.length >= majority)
     .map(([owner, remaining]) => ({ owner, remaining: toLimit(largest(majority, remaining)) }));
+  const unanswered = nodes - states.length;
+  const possible = [...leases].filter(([, { length }]) => length < majority && length + unanswered >= majority);
   const agreeing = states.filter((state) => owners.some(({ owner }) => ownersOf(state).includes(owner)));
   const tokens = states.flatMap(({ token }) => token ?? []);
   return {
     mode: mostCommon(agreeing.map(({ mode }) => mode)) ?? 'free',
     owners,
+    ...(possible.length > 0 && { possibleOwners: possible.map(([owner]) => owner) }),
     queue: [],
     token: tokens.length === 0 ? undefined : largest(Math.min(majority, tokens.length), tokens),
   };

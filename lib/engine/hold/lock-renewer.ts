@@ -1,4 +1,4 @@
-import type { HeldType, LockBackend, RenewRequest } from '../../backends/lock-backend.js';
+import { BackendError, type HeldType, type LockBackend, type RenewRequest } from '../../backends/lock-backend.js';
 import { listOf } from '../collections/list-of.js';
 import type { EventHub } from '../events/event-hub.js';
 import { announceRenewalFailed, eventOf } from '../lease/lease-events.js';
@@ -50,7 +50,8 @@ export class LockRenewer implements Renewer<HeldLock> {
   }
 
   async remaining(held: HeldLock): Promise<number | undefined> {
-    const { owners } = await this.backend.inspect(held.key);
+    const { owners, possibleOwners } = await this.backend.inspect(held.key);
+    if (possibleOwners?.includes(held.owner)) throw tooFewAnswers(this.backend, held);
     return owners.find(({ owner }) => owner === held.owner)?.remaining;
   }
 
@@ -88,4 +89,12 @@ class Renewal implements RenewRequest {
     this.type = type;
     this.owner = owner;
   }
+}
+
+function tooFewAnswers({ description }: LockBackend, { name }: HeldLock): BackendError {
+  return new BackendError(
+    `${description}: too few nodes answered to know who holds '${name}'`,
+    'unavailable',
+    'unknown',
+  );
 }

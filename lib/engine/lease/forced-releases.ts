@@ -70,7 +70,8 @@ export class ForcedReleases {
   }
 
   /**
-   * Marks locks as lost if the backend confirms the message. If the backend does not answer, the next renewal decides.
+   * Marks locks as lost if the backend confirms the message. If the backend does not answer, or does not know, the next
+   * renewal decides.
    */
   verify(removal: Removal): void {
     for (const held of this.concerned(removal)) this.startCheck(held);
@@ -98,12 +99,13 @@ export class ForcedReleases {
     const { key, owner } = held;
     do {
       this.checks.set(held, false);
-      const owners = await this.services.backend.inspect(key).then(
-        (state) => state.owners,
-        () => undefined,
+      const isGone = await this.services.backend.inspect(key).then(
+        ({ owners, possibleOwners = [] }) =>
+          !possibleOwners.includes(owner) && owners.every((other) => other.owner !== owner),
+        () => false,
       );
       const isHeld = [...this.services.heldLocks(key)].includes(held);
-      if (isHeld && owners?.every((other) => other.owner !== owner)) this.lose(held);
+      if (isHeld && isGone) this.lose(held);
     } while (this.checks.get(held) && held.lost === undefined);
     this.checks.delete(held);
   }
