@@ -59,4 +59,6 @@ export interface Grant {
   readonly tokens: readonly number[];
   /** How many more tokens are reserved after each of them. */
   readonly reserved: number;
+  /** The node may execute another copy of the request until this time on its clock. */
+  readonly validUntil?: number | undefined;
 }

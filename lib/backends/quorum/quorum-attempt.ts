@@ -17,6 +17,8 @@ export interface NodeBusy {
   readonly remaining: number;
   readonly holder: string | undefined;
   readonly heldAs?: Busy['heldAs'];
+  /** The node may still execute another copy of the request until this time on its clock. */
+  readonly validUntil?: number | undefined;
 }
 
 export interface Attempt {
@@ -39,7 +41,7 @@ export interface AttemptBusy {
   readonly holder: string | undefined;
   /** How many nodes granted the attempt. */
   readonly free: number;
-  /** Whether nodes that have granted the attempt, or may have granted it, are being asked to release the locks. */
+  /** Whether nodes that have granted the attempt, or may still grant it, are being asked to release the locks. */
   readonly spent: boolean;
 }
 
@@ -83,11 +85,11 @@ function toAttemptBusy(collected: NodeReplies<NodeReply>, nodes: number, majorit
   const busyNodes = all.filter((reply) => reply.index === index);
   const named = mostCommon(busyNodes.map(({ holder }) => holder));
   const holder = busyNodes.filter((reply) => reply.holder === named).length >= majority ? named : undefined;
-  const spent = all.length < nodes;
+  const spent = all.filter(hasNothing).length < nodes;
   return { granted: false, index, busyNodes, holder, free: countReplies(collected, isGrant), spent };
 }
 
-/** Releases what was granted, or may still be granted. A node that answered busy has nothing to release. */
+/** Releases what was granted, or may still be granted. */
 function revokeAll(
   nodes: QuorumNodes,
   calls: readonly NodeCall<NodeReply>[],
@@ -96,9 +98,10 @@ function revokeAll(
   manner: 'quietly' | 'publish',
 ): void {
   for (const [index, { settled }] of calls.entries()) {
-    if (replies.get(index)?.granted === false) continue;
+    const reply = replies.get(index);
+    if (reply !== undefined && hasNothing(reply)) continue;
     const grant: Promise<PossibleGrant> = settled.then(
-      ({ granted }) => ({ possible: granted }),
+      (answer) => ({ possible: !hasNothing(answer), validUntil: answer.validUntil }),
       ({ outcome, validUntil }: BackendError) => ({ possible: outcome === 'unknown', validUntil }),
     );
     for (const owner of [...owners, ...predecessors])
@@ -124,6 +127,11 @@ function cleanUp(
         node.removeWaiter(owner, nodes.nodeTimeout).inTime.catch(() => {});
     }
   }
+}
+
+/** It answered busy, and no other copy of the request is under way. */
+function hasNothing({ granted, validUntil }: NodeReply): boolean {
+  return !granted && validUntil === undefined;
 }
 
 function isGrant(reply: NodeReply): reply is Grant {

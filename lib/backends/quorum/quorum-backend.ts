@@ -115,7 +115,7 @@ export class QuorumBackend implements LockBackend {
     const outcome = await this.attempt([request], request.leaseTime, [], async (backend) => {
       const reply = await backend.acquire(asked);
       return reply.acquired
-        ? { granted: true, tokens: [reply.token], reserved: reply.reserved }
+        ? { granted: true, tokens: [reply.token], reserved: reply.reserved, validUntil: reply.validUntil }
         : { ...reply, granted: false, index: 0 };
     });
     if (outcome.granted) return { acquired: true, token: outcome.tokens[0], reserved: outcome.reserved };
@@ -131,7 +131,9 @@ export class QuorumBackend implements LockBackend {
     const since = this.nodes.runtime.monotonic();
     const outcome = await this.attempt(requests, requests[0].leaseTime, [], async (backend) => {
       const reply = await backend.acquireAll(requests);
-      return reply.acquired ? { granted: true, tokens: reply.tokens, reserved: 0 } : { ...reply, granted: false };
+      return reply.acquired
+        ? { granted: true, tokens: reply.tokens, reserved: 0, validUntil: reply.validUntil }
+        : { ...reply, granted: false };
     });
     if (outcome.granted) return { acquired: true, tokens: outcome.tokens };
     const keys = requests.map(({ key }) => key);
@@ -161,7 +163,9 @@ export class QuorumBackend implements LockBackend {
     const predecessors = [{ key, type, owner: from }];
     const outcome = await this.attempt([{ key, type, owner: to }], leaseTime, predecessors, async (backend) => {
       const reply = await backend.transfer(request);
-      return reply === undefined ? NOT_THERE : { granted: true, tokens: [reply.token], reserved: reply.reserved };
+      return reply === undefined
+        ? NOT_THERE
+        : { granted: true, tokens: [reply.token], reserved: reply.reserved, validUntil: reply.validUntil };
     });
     if (outcome.granted) return { acquired: true, token: outcome.tokens[0], reserved: outcome.reserved };
     if (outcome.busyNodes.length >= this.nodes.majority) return undefined;

@@ -20,7 +20,7 @@ export interface PossibleGrant {
   /** Whether the node granted it, or may have granted it. */
   readonly possible: boolean;
   /** The node may still grant it until this time on its clock. */
-  readonly validUntil?: number;
+  readonly validUntil?: number | undefined;
 }
 
 type Command<T> = (backend: QuorumMember) => Promise<T>;

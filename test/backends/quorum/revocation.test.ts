@@ -66,6 +66,25 @@ describe('an acquisition that a majority did not grant', () => {
     expect(await owners()).toEqual([[], ['other:1'], ['other:1']]);
     await quorum.close();
   });
+
+  it.each(['busy', 'free'])('is revoked on a %s node that may still execute a first copy of it', async (found) => {
+    const { runtime, nodes, quorum, owners } = openQuorum();
+    for (const node of nodes) await node.acquire(request('other:1'));
+    const release = () => nodes[0].release({ key: KEY, type: 'reentrant', owner: 'other:1' });
+    if (found === 'free') await release();
+    const sentTwice: Disturbance = async (execute) => {
+      runtime.timer(500, () => void execute());
+      return { ...(await execute()), validUntil: runtime.wall() + 1_000 };
+    };
+    nodes[0].disturb(sentTwice, 'acquire');
+    expect(await runtime.until(quorum.acquire(request('own:1')))).toMatchObject({ acquired: false, spent: true });
+    nodes[0].heal();
+    await runtime.advance(400);
+    await release();
+    await runtime.advance(5_000);
+    expect(await owners()).toEqual([[], ['other:1'], ['other:1']]);
+    await quorum.close();
+  });
 });
 
 describe('a read lock on a quorum', () => {
