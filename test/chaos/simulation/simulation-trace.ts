@@ -138,12 +138,12 @@ export class SimulationTrace implements LinkTrace {
     return { mode, holders: owners.map(({ owner }) => owner), line: lines.get(key, now)?.owners(now) ?? [] };
   }
 
-  private add(event: TraceEvent): void {
+  protected add(event: TraceEvent): void {
     this.events.push({ ...event, at: this.time.now, server: this.server.wall() });
   }
 }
 
-class WatchedHistory extends History {
+export class WatchedHistory extends History {
   constructor(private readonly watch: (record: HistoryRecord) => void) {
     super();
   }

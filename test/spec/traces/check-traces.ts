@@ -7,9 +7,6 @@ import { cpSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { basename, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import type { KindName } from '../../chaos/simulation/kinds.js';
-import { simulate } from '../../chaos/simulation/run-schedules.js';
-import { SimulationTrace } from '../../chaos/simulation/simulation-trace.js';
 import { SeededRandom } from '../../support/seeded-random.js';
 import { damaged } from './damage.js';
 import { FAMILIES, type Family } from './families.js';
@@ -65,12 +62,10 @@ function damagedOf({ damages, damaged: length, preferred }: Family, traces: read
   });
 }
 
-async function tracesOf(family: Family, kind: KindName): Promise<readonly AnyTrace[]> {
+async function tracesOf(family: Family, kind: Family['kinds'][number]): Promise<readonly AnyTrace[]> {
   const found: AnyTrace[] = [];
   for (let seed = 1; found.length < family.tracesOfAKind; seed++) {
-    const trace = new SimulationTrace();
-    await simulate(seed, { kind, trace });
-    const locks = family.traces(trace, (key) => `${kind} ${seed}, ${key}`);
+    const locks = await family.traces(kind, seed);
     const fitting = locks.filter(({ steps }) => steps.length >= LEAST_STEPS && steps.length <= family.mostSteps);
     fitting.sort((one, other) => preferredIn(other, family.preferred) - preferredIn(one, family.preferred));
     found.push(...fitting.slice(0, TRACES_OF_A_SCHEDULE));

@@ -11,7 +11,8 @@ export type Damage =
   | 'place changed'
   | 'owner changed'
   | 'answer changed'
-  | 'holder changed';
+  | 'holder changed'
+  | 'target changed';
 
 /** A trace with one thing wrong in it, anywhere. */
 export function damaged<T extends AnyTrace>(trace: T, damage: Damage, chance: SeededRandom): T {
@@ -63,6 +64,11 @@ export function damaged<T extends AnyTrace>(trace: T, damage: Damage, chance: Se
       const index = chance.pick(indexes(steps, ({ e }) => e === 'execute'));
       const [first, ...others] = copy[index].holders as number[];
       replace(index, { holders: first === undefined ? [1] : others });
+      break;
+    }
+    case 'target changed': {
+      const index = chance.pick(indexes(steps, ({ n }) => n !== undefined));
+      replace(index, { n: ((copy[index].n as number) % 3) + 1 });
     }
   }
   return { ...trace, name: `${trace.name}, ${damage}: step ${where + 1}, ${describe(steps[where])}`, steps: copy };

@@ -1,9 +1,12 @@
 import type { KindName } from '../../chaos/simulation/kinds.js';
-import type { SimulationTrace } from '../../chaos/simulation/simulation-trace.js';
+import { simulate } from '../../chaos/simulation/run-schedules.js';
+import { SimulationTrace } from '../../chaos/simulation/simulation-trace.js';
 import type { Damage } from './damage.js';
+import type { QuorumKind } from './quorum-schedule.js';
 import type { Step } from './steps.js';
 import type { AnyTrace } from './tla-module.js';
 import { tracedLocks, traceOfLock } from './trace-of-lock.js';
+import { traceOfQuorum } from './trace-of-quorum.js';
 import { sharedLocks, traceOfShared } from './trace-of-shared.js';
 
 /** Traces of one kind of lock, and what they are checked against. */
@@ -13,7 +16,7 @@ export interface Family {
   readonly module: string;
   /** The modules that it extends: in this folder, and those of the specification. */
   readonly extended: readonly string[];
-  readonly kinds: readonly KindName[];
+  readonly kinds: readonly (KindName | QuorumKind)[];
   readonly tracesOfAKind: number;
   readonly mostSteps: number;
   /** How many damaged ones are made of them. */
@@ -23,7 +26,24 @@ export interface Family {
   readonly occurs: readonly { readonly what: string; readonly least: number; readonly in: (step: Step) => boolean }[];
   /** The traces with the most of these steps are taken first. */
   readonly preferred: (step: Step) => boolean;
-  traces(trace: SimulationTrace, name: (key: string) => string): readonly AnyTrace[];
+  traces(kind: KindName | QuorumKind, seed: number): Promise<readonly AnyTrace[]>;
+}
+
+/** The traces of one schedule of the simulation. */
+function simulated(
+  traces: (trace: SimulationTrace, name: (key: string) => string) => readonly AnyTrace[],
+): Family['traces'] {
+  return async (kind, seed) => {
+    const trace = new SimulationTrace();
+    await simulate(seed, { kind: kind as KindName, trace });
+    return traces(trace, (key) => `${kind} ${seed}, ${key}`);
+  };
+}
+
+function shared(type: 'read' | 'permits'): Family['traces'] {
+  return simulated((trace, name) =>
+    sharedLocks(trace, type).flatMap((key) => traceOfShared(trace, key, name(key)) ?? []),
+  );
 }
 
 const COMMON: readonly Damage[] = ['dropped', 'doubled', 'swapped', 'time changed'];
@@ -46,7 +66,7 @@ export const FAMILIES: readonly Family[] = [
     damages: [...COMMON, 'token changed', 'place changed'],
     occurs: [MISHAPS, { what: 'a grant to a place in line', least: 20, in: isGrant }],
     preferred: isGrant,
-    traces: (trace, name) => tracedLocks(trace).flatMap((key) => traceOfLock(trace, key, name(key)) ?? []),
+    traces: simulated((trace, name) => tracedLocks(trace).flatMap((key) => traceOfLock(trace, key, name(key)) ?? [])),
   },
   {
     name: 'read/write locks',
@@ -63,7 +83,7 @@ export const FAMILIES: readonly Family[] = [
       { what: 'several readers', least: 20, in: ({ mode, holders }) => mode === 'read' && (holders as []).length > 1 },
     ],
     preferred: entersLine,
-    traces: (trace, name) => sharedLocks(trace, 'read').flatMap((key) => traceOfShared(trace, key, name(key)) ?? []),
+    traces: shared('read'),
   },
   {
     name: 'locks that n may hold',
@@ -80,6 +100,25 @@ export const FAMILIES: readonly Family[] = [
       { what: 'several holders', least: 15, in: ({ holders }) => ((holders as []) ?? []).length > 1 },
     ],
     preferred: entersLine,
-    traces: (trace, name) => sharedLocks(trace, 'permits').flatMap((key) => traceOfShared(trace, key, name(key)) ?? []),
+    traces: shared('permits'),
+  },
+  {
+    name: 'locks of a quorum',
+    module: 'TraceQuorum',
+    extended: ['../Quorum'],
+    kinds: ['contended', 'unsteady', 'mortal', 'forgetful'],
+    tracesOfAKind: 8,
+    mostSteps: 400,
+    damaged: 90,
+    damages: [...COMMON, 'token changed', 'owner changed', 'answer changed', 'holder changed', 'target changed'],
+    occurs: [
+      { ...MISHAPS, least: 10 },
+      { what: 'a renewal', least: 5, in: ({ e }) => e === 'confirm' },
+      { what: 'a token that nodes had to agree on', least: 8, in: ({ kind }) => kind === 'raise' },
+      { what: 'a node that forgot', least: 5, in: ({ e }) => e === 'forget' },
+    ],
+    preferred: ({ e }) => e === 'confirm',
+    traces: async (kind, seed) =>
+      [await traceOfQuorum(seed, kind as QuorumKind, `${kind} ${seed}`)].flatMap((trace) => trace ?? []),
   },
 ];

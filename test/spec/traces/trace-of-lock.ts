@@ -103,7 +103,7 @@ class Projection {
   private sent(request: TracedRequest): void {
     const { subject, validUntil } = request;
     if (subject.kind === 'acquire-all' || subject.kind === 'force' || subject.key !== this.key) return;
-    if (subject.kind === 'keep' || subject.kind === 'leave') return;
+    if (subject.kind === 'keep' || subject.kind === 'leave' || subject.kind === 'raise') return;
     this.sentAt.set(request.id, this.clock(request.process));
     const o = this.owner(subject.owner);
     if (subject.kind === 'release') return this.add('release', { o, placed: this.placed.has(subject.owner) });

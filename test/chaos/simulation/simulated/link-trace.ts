@@ -36,6 +36,7 @@ export type Subject =
   | { readonly kind: 'release'; readonly key: string; readonly type: HeldType; readonly owner: string }
   | { readonly kind: 'keep'; readonly key: string; readonly owners: readonly string[]; readonly waiterTimeout: number }
   | { readonly kind: 'leave'; readonly key: string; readonly owner: string }
+  | { readonly kind: 'raise'; readonly key: string; readonly token: number }
   | { readonly kind: 'force'; readonly key: string };
 
 /** If the client library sends a request twice, it reads the answer to the second copy. */

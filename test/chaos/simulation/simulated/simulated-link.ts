@@ -275,7 +275,13 @@ export class SimulatedLink implements LockBackend, ServerClient {
   }
 
   raiseToken(key: string, type: HeldType, token: number): Promise<void> {
-    return this.send('token', (backend) => (backend as QuorumMember).raiseToken(key, type, token));
+    return this.send(
+      'token',
+      (backend) => (backend as QuorumMember).raiseToken(key, type, token),
+      undefined,
+      undefined,
+      { kind: 'raise', key, token },
+    );
   }
 
   refreshWaiters(places: readonly OwnerRef[], waiterTimeout: number): Promise<readonly boolean[]> {
