@@ -16,6 +16,8 @@ export interface Crew {
   /** How long a body runs, in ms. */
   readonly hold: number;
   readonly waitTime?: number;
+  /** How long a caller that was refused waits until it calls again, in ms. Default: 20. */
+  readonly rest?: number;
 }
 
 /** Keeps locks of one service busy, and records the results. */
@@ -39,7 +41,7 @@ export class Load {
     await Promise.all(this.loops);
   }
 
-  private async loop({ name, type, permits, hold, waitTime }: Crew): Promise<void> {
+  private async loop({ name, type, permits, hold, waitTime, rest = 20 }: Crew): Promise<void> {
     const options: LockOptions = waitTime === undefined ? { type, permits } : { type, permits, waitTime };
     while (this.running) {
       let served = false;
@@ -47,7 +49,7 @@ export class Load {
         served = true;
         await sleep(hold);
       });
-      if (!served) await sleep(20);
+      if (!served) await sleep(rest);
     }
   }
 }

@@ -24,6 +24,8 @@ const HASTY = 3;
  */
 const IS_LARGE = NAMES > 100;
 const PACE = IS_LARGE ? 2 * NAMES : 30;
+/** Thousands of callers that are refused at once, and call again at once, would keep the machine busy for ever. */
+const REST = IS_LARGE ? PACE : 20;
 const SHORT = { watchdogTimeout: LEASE, commandTimeout: COMMAND_TIMEOUT, fairWaitTimeout: 1_000 };
 const OPTIONS = IS_LARGE ? { watchdogTimeout: 9_000, commandTimeout: 3_000 } : SHORT;
 const { watchdogTimeout, commandTimeout } = OPTIONS;
@@ -44,14 +46,14 @@ const clock = ServerClock.make();
 function crewsOf(process: number): Crew[] {
   const each = NAMES / 4;
   const crews = [1, 2, 3, 5].flatMap((permits): Crew[] => {
-    const crew = { name: `room of ${permits}`, names: each, permits, hold: permits * PACE };
+    const crew = { name: `room of ${permits}`, names: each, permits, hold: permits * PACE, rest: REST };
     return [
       { ...crew, callers: PATIENT[process] },
       { ...crew, callers: HASTY, waitTime: WAIT_TIME },
     ];
   });
   // Their leases are renewed.
-  return [...crews, { name: 'hall', names: each / 5, permits: 3, callers: 1, hold: watchdogTimeout * 0.7 }];
+  return [...crews, { name: 'hall', names: each / 5, permits: 3, callers: 1, hold: watchdogTimeout * 0.7, rest: REST }];
 }
 
 /** For how many milliseconds nobody got this lock at most, although callers always wait for it. */

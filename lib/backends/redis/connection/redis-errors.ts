@@ -8,7 +8,7 @@ export class ExpiredError extends Error {
 
   constructor() {
     super(
-      'the request reached the server after its deadline, twice in a row: the network is slow, or the clock of the server jumps',
+      'the request reached the server after its deadline, twice in a row: this process, the network or the server is too busy, or the clock of the server jumps',
     );
   }
 }
