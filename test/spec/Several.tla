@@ -25,10 +25,11 @@ vars == <<now, held, own, inside, late, copies, left, faults, stuck, some>>
 (* `id`: its owner id for each name, of `used` altogether. `got`: until when it counts on the name. It asked for the *)
 (* name `asks` at `asked`, or "waits" for `busy` alone. `over`: when it has to give back, or may hold names again.   *)
 Names == {1, 2} \* as all processes sort them
+Wants(c) == Names
+IdOf(c, k) == <<c, k>>
 None == [n \in Names |-> 0]
 New == [phase |-> "tries", used |-> 0, id |-> None, got |-> None, busy |-> 0, asks |-> 0, asked |-> 0, over |-> 0]
 Free == [owner |-> Nobody, until |-> 0]
-
 Init == /\ now = 0 /\ held = [n \in Names |-> Free] /\ own = [c \in Callers |-> New] /\ inside = "out" /\ late = {}
         /\ copies = {} /\ left = {} /\ faults = 0 /\ stuck = [c \in Callers |-> 0] /\ some = FALSE
 
@@ -42,7 +43,7 @@ Spend == faults < MaxFaults /\ faults' = faults + 1
 (* Callers.  They give back what they have got, and what they may get by a request without an answer. *)
 
 Got(s) == {n \in Names : s.got[n] # 0}
-Undone(c, n, id, deadline) == [name |-> n, owner |-> <<c, id>>, deadline |-> deadline]
+Undone(c, n, id, deadline) == [name |-> n, owner |-> IdOf(c, id), deadline |-> deadline]
 Given(c, s) == {Undone(c, n, s.id[n], -1) : n \in Got(s)}
 InDoubt(c, s) == IF s.asks = 0 THEN {} ELSE {Undone(c, s.asks, s.id[s.asks], s.asked + Timeout)}
 WithNothing(s, phase) == [New EXCEPT !.phase = phase, !.used = IF phase = "left" THEN 0 ELSE s.used]
@@ -64,10 +65,11 @@ Answered(c, s, n, ok) ==
     [] s.phase = "tries" -> \E next \in AtBusy(Unused(s), n) : GivesBack(c, WithoutDoubt(s), next)
     [] OTHER -> Knows(c, Unused(s)) /\ UNCHANGED left
 NextOf(names) == {n \in names : \A m \in names : n <= m}
-Wanted(s) == IF s.phase = "waits" THEN {s.busy} ELSE NextOf(Names \ Got(s))
+Missing(c) == Wants(c) \ Got(own[c])
+Wanted(c) == IF own[c].phase = "waits" THEN {own[c].busy} ELSE NextOf(Missing(c))
 NewId(s) == s.used + 1
 (* Whoever waits for a name asks when it is free. *)
-Ask(c) == \E n \in Wanted(own[c]) : LET k == NewId(own[c]) id == <<c, k>> ok == IsFreeFor(id, n)
+Ask(c) == \E n \in Wanted(c) : LET k == NewId(own[c]) id == IdOf(c, k) ok == IsFreeFor(id, n)
                                         s == [own[c] EXCEPT !.id[n] = k, !.asks = n, !.asked = now, !.used = k] IN
   /\ (own[c].phase = "tries" \/ (ok /\ own[c].phase \in {"waits", "holds"})) /\ own[c].asks = 0 /\ own[c].used < MaxIds
   /\ \/ Answered(c, s, n, ok) /\ Takes(id, n) /\ UNCHANGED <<late, faults>>
@@ -80,7 +82,6 @@ Arrive(m) == LET c == m.owner[1] ok == IsFreeFor(m.owner, m.name) IN
   /\ ~IsLate(m, now) /\ late' = late \ {m} /\ Takes(m.owner, m.name)
   /\ IF IsAwaited(m) THEN Answered(c, own[c], m.name, ok) ELSE UNCHANGED <<own, left>>
   /\ UNCHANGED <<now, inside, copies, faults, stuck, some>>
-
 Alone == UNCHANGED <<now, held, inside, late, copies, faults, stuck>>
 Becomes(c, phase) == GivesBack(c, own[c], WithNothing(own[c], phase)) /\ Alone /\ UNCHANGED some
 (* No answer came.  A caller that waits goes on under another owner id. *)
@@ -93,13 +94,14 @@ Over(c) == IsOver(own[c]) /\ GivesBack(c, own[c], AfterOver(own[c])) /\ Alone /\
 Resume(c) == own[c].phase = "pauses" /\ now >= own[c].over /\ Becomes(c, "holds")
 (* Its body has ended, or it is refused while it waits. *)
 Leave(c) == own[c].phase # "left" /\ Becomes(c, "left")
+Believes(c, n) == own[c].got[n] > now
 (* With all names, it begins, unless one of them was lost meanwhile. *)
-IsStale(s) == \E n \in Names : s.got[n] <= now
-Begin(c) == /\ own[c].phase \in {"tries", "holds"} /\ Got(own[c]) = Names
-            /\ IF IsStale(own[c]) THEN Becomes(c, "tries")
+IsStale(c) == \E n \in Wants(c) : ~Believes(c, n)
+Begin(c) == /\ own[c].phase \in {"tries", "holds"} /\ Missing(c) = {}
+            /\ IF IsStale(c) THEN Becomes(c, "tries")
                ELSE /\ Knows(c, [own[c] EXCEPT !.phase = "runs", !.over = 0]) /\ Alone /\ UNCHANGED left
-                    /\ some' = (some \/ \E n \in Names : Holder(n) # <<c, own[c].id[n]>>)
-Renew(c) == \E n \in Names : /\ own[c].got[n] > now /\ Holder(n) = <<c, own[c].id[n]>> /\ Takes(Holder(n), n)
+                    /\ some' = (some \/ \E n \in Wants(c) : Holder(n) # IdOf(c, own[c].id[n]))
+Renew(c) == \E n \in Names : /\ own[c].got[n] > now /\ Holder(n) = IdOf(c, own[c].id[n]) /\ Takes(Holder(n), n)
   /\ own' = [own EXCEPT ![c].got[n] = now + LeaseTime]
   /\ UNCHANGED <<now, inside, late, copies, left, faults, stuck, some>>
 ------------------------------------------------------------------------------
@@ -115,7 +117,7 @@ ArriveAgain(u) == copies' = copies \ {u} /\ Frees(u.owner, u.name)
 OfOther == UNCHANGED <<now, own, late, copies, left, faults, stuck, some>>
 Enter == inside = "out" /\ Holder(2) = Nobody /\ inside' = "in" /\ Lock(Other, 2, MaxTime + 1) /\ OfOther
 Exit == inside = "in" /\ Holder(1) = Nobody /\ inside' = "done" /\ Lock(Nobody, 2, 0) /\ OfOther
-WaitsFor(c, n) == own[c].phase = "holds" /\ n \in NextOf(Names \ Got(own[c]))
+WaitsFor(c, n) == own[c].phase = "holds" /\ n \in NextOf(Missing(c))
 IsStuck(c) == inside = "in" /\ own[c].got[1] > now /\ WaitsFor(c, 2)
 HasToAct == \/ (\E u \in left : ~IsDone(u)) \/ (inside = "in" /\ Holder(1) = Nobody)
             \/ \E c \in Callers : IsOver(own[c]) \/ (own[c].asks # 0 /\ now >= own[c].asked + Timeout)
@@ -125,7 +127,6 @@ Tick == /\ now < MaxTime /\ now' = now + 1 /\ ~HasToAct /\ UNCHANGED <<inside, c
         /\ own' = [c \in Callers |-> [own[c] EXCEPT !.got = [n \in Names |-> Ended(@[n])]]]
         /\ late' = {m \in late : ~IsLate(m, now + 1)}
         /\ stuck' = [c \in Callers |-> IF IsStuck(c) THEN stuck[c] + 1 ELSE 0]
-
 Next == \/ Tick \/ Enter \/ Exit
         \/ \E m \in late : Arrive(m)
         \/ \E u \in left : Release(u)
@@ -134,16 +135,18 @@ Next == \/ Tick \/ Enter \/ Exit
 Spec == Init /\ [][Next]_vars
 Symmetric == Permutations(Callers)
 ------------------------------------------------------------------------------
-Believes(c, n) == own[c].got[n] > now
-OneBelieves == \A n \in Names, c, d \in Callers : Believes(c, n) /\ Believes(d, n) => c = d
-BeliefIsCovered == \A n \in Names, c \in Callers : Believes(c, n) => Holder(n) = <<c, own[c].id[n]>>
+OneBelieves == \A n \in Names, c \in Callers : Believes(c, n) => \A d \in Callers : Believes(d, n) => c = d
+BeliefIsCovered == \A n \in Names, c \in Callers : Believes(c, n) => Holder(n) = IdOf(c, own[c].id[n])
 AllOrNone == ~some
 (* Callers of several names never wait for each other; one of them and somebody else no longer than it may hold. *)
-IsWaitingWith(c, n) == Believes(c, n) /\ WaitsFor(c, 3 - n)
-NoCircleOfCallers == ~\E c, d \in Callers : IsWaitingWith(c, 1) /\ IsWaitingWith(d, 2)
+IsWaitingWith(c, n, m) == Believes(c, n) /\ WaitsFor(c, m)
+NoCircleOfCallers == \A c \in Callers, n, m \in Names :
+  IsWaitingWith(c, n, m) => ~\E d \in Callers : IsWaitingWith(d, m, n)
 EveryCircleEnds == \A c \in Callers : stuck[c] <= LongestHold
 NothingWhileItWaits == \A c \in Callers : own[c].phase \in {"waits", "pauses", "left"} => Got(own[c]) = {}
 (* Whatever a node holds, a caller uses it, or releases it. *)
-NothingIsLeft == \A n \in Names, c \in Callers, k \in 1..MaxIds : Holder(n) = <<c, k>> =>
-                   own[c].id[n] = k \/ \E u \in left : u.name = n /\ u.owner = <<c, k>>
+IsOfOthers(owner) == owner \in {Nobody, Other}
+IsUsed(n, owner) == \E c \in Callers : own[c].id[n] # 0 /\ owner = IdOf(c, own[c].id[n])
+NothingIsLeft == \A n \in Names : \/ IsOfOthers(Holder(n)) \/ IsUsed(n, Holder(n))
+                                  \/ \E u \in left : u.name = n /\ u.owner = Holder(n)
 ==============================================================================

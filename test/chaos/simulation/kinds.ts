@@ -317,6 +317,13 @@ export const KINDS = {
     scattered: true,
     flawless: false,
   },
+  /** Callers that want two locks in different slots, while others keep each of them busy. */
+  besieged: {
+    errands: { besiege: 1, tryOneOf: 8 },
+    ...CALM,
+    scattered: true,
+    flawless: false,
+  },
   /** A lock that n may hold, on a slow network. */
   places: {
     errands: { ...PLACES, placeFixed: 0, placeLong: 0 },
@@ -348,7 +355,9 @@ export const KIND_NAMES = Object.keys(KINDS) as KindName[];
 
 /** Kinds whose seeds are above {@link LATER}, so that smaller seeds mean what they meant before these kinds were added. */
 const LATER_KINDS: readonly KindName[] = ['places', 'stormyPlaces', 'latePlaces'];
-const FORMER_KINDS = KIND_NAMES.filter((name) => !LATER_KINDS.includes(name));
+/** Kinds that no seed determines, because only traces need them. */
+const TRACED_KINDS: readonly KindName[] = ['besieged'];
+const FORMER_KINDS = KIND_NAMES.filter((name) => !LATER_KINDS.includes(name) && !TRACED_KINDS.includes(name));
 export const LATER = 1_000_000;
 
 /** The kind of schedule that a seed determines. */

@@ -26,7 +26,24 @@ export type TraceEvent =
   | { readonly kind: 'answered'; readonly request: TracedRequest; readonly reply: unknown }
   | { readonly kind: 'failed'; readonly request: TracedRequest; readonly outcome: 'refused' | 'unknown' }
   | { readonly kind: 'data-lost' }
-  | { readonly kind: 'record'; readonly record: HistoryRecord };
+  | { readonly kind: 'record'; readonly record: HistoryRecord }
+  | { readonly kind: 'of-several'; readonly process: string; readonly step: SeveralStep };
+
+/** What a call for several names does between its requests. */
+export type SeveralStep = { readonly caller: number } & (
+  | { readonly what: 'comes'; readonly keys: readonly string[] }
+  /** It waits for this name alone. */
+  | { readonly what: 'waits'; readonly key: string }
+  | { readonly what: 'got' | 'gives'; readonly key: string; readonly owner: string }
+  /** It waits for one name after the other, and holds those that it has got for this time at most. */
+  | { readonly what: 'holds'; readonly longestHold: number }
+  /** The time for that is over. */
+  | { readonly what: 'over' }
+  /** It has got all names, or none. */
+  | { readonly what: 'leaves' }
+  /** Specifications know nothing of what it does. */
+  | { readonly what: 'unspecified' }
+);
 
 /** `at`: virtual milliseconds. `server`: what the server's clock shows, in milliseconds. */
 export type TracedEvent = TraceEvent & { readonly at: number; readonly server: number };
@@ -58,6 +75,9 @@ export class SimulationTrace implements LinkTrace {
   /** How fast the clock of each process runs, by the process's name. */
   readonly rates = new Map<string, number>();
   commandTimeout = 0;
+  /** The calls for several names that have asked for a lock under these owner ids. */
+  readonly askers = new Map<string, number>();
+  private callers = 0;
   private readonly processes = new Map<SimulatedProcess, number>();
   private time!: VirtualTime;
   private server!: SimulatedServer;
@@ -124,6 +144,15 @@ export class SimulationTrace implements LinkTrace {
         this.add({ kind: 'failed', request, outcome });
       },
     };
+  }
+
+  /** The number of a call for several names. */
+  nextCaller(): number {
+    return ++this.callers;
+  }
+
+  ofSeveral(process: string, step: SeveralStep): void {
+    this.add({ kind: 'of-several', process, step });
   }
 
   /** The last token of the clock that all locks share. */

@@ -12,6 +12,7 @@ import { damaged } from './damage.js';
 import { FAMILIES, type Family } from './families.js';
 import type { Step } from './steps.js';
 import { type AnyTrace, stepText, traceDataModule } from './tla-module.js';
+import { watchSeveral } from './watch-several.js';
 
 /** Of one schedule, so that many schedules take part. */
 const TRACES_OF_A_SCHEDULE = 2;
@@ -21,6 +22,7 @@ const LEAST_REFUSED = 0.95;
 const [jar, only] = process.argv.slice(2);
 const here = fileURLToPath(new URL('.', import.meta.url));
 
+watchSeveral();
 let isFine = true;
 for (const family of FAMILIES.filter(({ module }) => (only ?? module) === module))
   isFine = (await isSound(family)) && isFine;

@@ -12,7 +12,8 @@ export type Damage =
   | 'owner changed'
   | 'answer changed'
   | 'holder changed'
-  | 'target changed';
+  | 'target changed'
+  | 'call changed';
 
 /** A trace with one thing wrong in it, anywhere. */
 export function damaged<T extends AnyTrace>(trace: T, damage: Damage, chance: SeededRandom): T {
@@ -69,6 +70,13 @@ export function damaged<T extends AnyTrace>(trace: T, damage: Damage, chance: Se
     case 'target changed': {
       const index = chance.pick(indexes(steps, ({ n }) => n !== undefined));
       replace(index, { n: ((copy[index].n as number) % 3) + 1 });
+      break;
+    }
+    case 'call changed': {
+      const index = chance.pick(indexes(steps, ({ c }) => typeof c === 'number' && c > 0));
+      const others = new Set(steps.map(({ c }) => (c ?? 0) as number));
+      others.delete(copy[index].c as number);
+      replace(index, { c: chance.pick([...others]) });
     }
   }
   return { ...trace, name: `${trace.name}, ${damage}: step ${where + 1}, ${describe(steps[where])}`, steps: copy };

@@ -7,6 +7,7 @@ import type { Step } from './steps.js';
 import type { AnyTrace } from './tla-module.js';
 import { tracedLocks, traceOfLock } from './trace-of-lock.js';
 import { traceOfQuorum } from './trace-of-quorum.js';
+import { tracesOfSeveral } from './trace-of-several.js';
 import { sharedLocks, traceOfShared } from './trace-of-shared.js';
 
 /** Traces of one kind of lock, and what they are checked against. */
@@ -101,6 +102,23 @@ export const FAMILIES: readonly Family[] = [
     ],
     preferred: entersLine,
     traces: shared('permits'),
+  },
+  {
+    name: 'several locks',
+    module: 'TraceSeveral',
+    extended: ['../Several', 'TraceRequests'],
+    kinds: ['lossy', 'lateRequests', 'scattered', 'besieged'],
+    tracesOfAKind: 7,
+    mostSteps: 350,
+    damaged: 90,
+    damages: [...COMMON, 'owner changed', 'answer changed', 'holder changed', 'target changed', 'call changed'],
+    occurs: [
+      { ...MISHAPS, least: 15 },
+      { what: 'a wait for one of several', least: 15, in: ({ e }) => e === 'waits' },
+      { what: 'a call that holds some and waits', least: 2, in: ({ e }) => e === 'over' },
+    ],
+    preferred: ({ e }) => e === 'gives' || e === 'over',
+    traces: simulated(tracesOfSeveral),
   },
   {
     name: 'locks of a quorum',

@@ -10,8 +10,9 @@ type Content = string | number | boolean | readonly Content[];
 
 /** The module that those of traces extend: TLC 2.18 has no way to read another format. */
 export function traceDataModule(traces: readonly AnyTrace[]): string {
-  const most = Math.max(...traces.map((trace) => ('processes' in trace ? (trace.processes as number[]).length : 0)));
-  return `---- MODULE TraceData ----\nEXTENDS Integers\nMostOwners == ${most}\nTraces == <<\n${traces.map(text).join(',\n')}\n>>\n====\n`;
+  const most = (field: string) =>
+    Math.max(...traces.map((trace) => (field in trace ? (trace as unknown as Record<string, []>)[field].length : 0)));
+  return `---- MODULE TraceData ----\nEXTENDS Integers\nMostOwners == ${most('processes')}\nMostCallers == ${most('callers')}\nTraces == <<\n${traces.map(text).join(',\n')}\n>>\n====\n`;
 }
 
 function text({ name: _, steps, ...whole }: AnyTrace): string {

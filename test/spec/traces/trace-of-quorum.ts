@@ -67,6 +67,8 @@ class QuorumProjection {
         return this.recorded(event);
       case 'sent':
         return this.sent(event);
+      case 'of-several':
+        return;
     }
     const message = this.messages.get(event.request);
     if (message === undefined) return;

@@ -17,7 +17,7 @@ export interface SharedTrace {
   readonly steps: readonly Step[];
 }
 
-type About = Extract<Subject, { readonly key: string; readonly owner: string }>;
+export type About = Extract<Subject, { readonly key: string; readonly owner: string }>;
 
 /** The read/write locks of a simulation, or those that n may hold. */
 export function sharedLocks({ events }: SimulationTrace, type: 'read' | 'permits'): readonly string[] {
@@ -39,24 +39,25 @@ export function sharedLocks({ events }: SimulationTrace, type: 'read' | 'permits
  * shorter, forced releases, lost data, and clocks that are set.
  */
 export function traceOfShared(trace: SimulationTrace, key: string, name: string): SharedTrace | undefined {
-  return trace.isTimed ? new SharedProjection(trace, key).trace(name) : undefined;
+  return trace.isTimed ? new SharedProjection(trace, [key]).trace(name) : undefined;
 }
 
-class SharedProjection {
+/** The steps of all requests for some locks, and of the calls for one of them. */
+export class SharedProjection {
   private readonly steps: Step[] = [];
-  private readonly names: readonly string[];
+  protected readonly names: readonly string[];
   private readonly rates: readonly number[];
-  private readonly owners: string[] = [];
+  protected readonly owners: string[] = [];
   private readonly limits: number[] = [];
   private readonly messages = new Map<number, Readonly<Record<string, Field | readonly number[]>>>();
   private readonly leases = new Map<string, number>();
   private readonly calls = new Map<string, { readonly call: number; readonly alone: boolean; until?: number }>();
-  private now!: TracedEvent;
-  private isSpecified = true;
+  protected now!: TracedEvent;
+  protected isSpecified = true;
 
   constructor(
-    private readonly source: SimulationTrace,
-    private readonly key: string,
+    protected readonly source: SimulationTrace,
+    protected readonly keys: readonly string[],
   ) {
     this.names = [...source.rates.keys()];
     this.rates = [...source.rates.values()];
@@ -81,10 +82,12 @@ class SharedProjection {
         return;
       case 'record':
         return this.recorded(event);
+      case 'of-several':
+        return this.ofSeveral(event);
     }
     const message = this.messages.get(event.request.id);
     const { id, subject } = event.request;
-    if (subject.kind === 'force' && subject.key === this.key) this.isSpecified = false;
+    if (subject.kind === 'force' && this.keys.includes(subject.key)) this.isSpecified = false;
     if (message === undefined) return;
     switch (event.kind) {
       case 'executed':
@@ -99,15 +102,35 @@ class SharedProjection {
       case 'failed':
         // It has not left its process.
         if (event.outcome === 'refused' && !event.request.late) this.add('lose', { id, copy: 1 });
+        this.failed(event.request, event.outcome);
     }
   }
 
+  /** What a call for several locks does: it is not in the traces of one lock. */
+  protected ofSeveral(_event: TracedEvent & { kind: 'of-several' }): void {}
+
+  protected failed(_request: TracedRequest, _outcome: 'refused' | 'unknown'): void {}
+
+  /** What the traces of several locks have in addition. */
+  protected more(_subject: Extract<Subject, { readonly key: string }>): Readonly<Record<string, Field>> {
+    return {};
+  }
+
   private sent({ id, process, subject, validUntil }: TracedRequest): void {
-    if (!('key' in subject) || subject.key !== this.key || subject.kind === 'force') return;
+    if (!('key' in subject) || !this.keys.includes(subject.key) || subject.kind === 'force') return;
     const p = this.names.indexOf(process) + 1;
     const sent = this.local(process, this.now.at);
     const none = { o: 0, from: 0, owners: [], side: 'place', lease: 0, waits: 0, past: false };
-    const message = { id, p, sent, kind: subject.kind, ...none, ...this.contentOf(subject), deadline: 0 };
+    const message = {
+      id,
+      p,
+      sent,
+      kind: subject.kind,
+      ...none,
+      ...this.contentOf(subject),
+      deadline: 0,
+      ...this.more(subject),
+    };
     const takes = subject.kind === 'acquire' || subject.kind === 'transfer';
     if (takes) message.deadline = validUntil === undefined ? 2 ** 31 - 1 : serverTime(validUntil);
     this.messages.set(id, message);
@@ -150,7 +173,7 @@ class SharedProjection {
     return { side, lease };
   }
 
-  private executed({ request, copy, reply, lock }: TracedEvent & { kind: 'executed' }): void {
+  protected executed({ request, copy, reply, lock }: TracedEvent & { kind: 'executed' }): void {
     const { id, subject } = request;
     const holders = lock.holders.map((owner) => this.owner(owner));
     const line = lock.line.map((owner) => this.owner(owner));
@@ -159,18 +182,18 @@ class SharedProjection {
     if (request.read !== copy) this.add('unread', { id, copy });
   }
 
-  private recorded({ record }: TracedEvent & { kind: 'record' }): void {
+  protected recorded({ record }: TracedEvent & { kind: 'record' }): void {
     if (record.kind === 'crashed') return this.add('crash', { p: this.names.indexOf(record.process) + 1 });
-    if (record.kind === 'sent' && record.locks.includes(this.key))
+    if (record.kind === 'sent' && record.locks.some((lock) => this.keys.includes(lock)))
       this.calls.set(record.call, { call: this.calls.size + 1, alone: record.locks.length === 1 });
     if (!('call' in record)) return;
     const known = this.calls.get(record.call);
     if (known === undefined) return;
     const { call, alone } = known;
-    if (record.kind === 'granted' && record.lock === this.key) {
+    if (record.kind === 'granted' && this.keys.includes(record.lock)) {
       known.until = this.local(record.process, record.validUntil as number);
       const o = this.owner(record.owner);
-      const side = record.type as Side;
+      const side = sideOf(record.type as HeldType);
       this.add('begin', { call, o, side, until: known.until, alone, within: record.within !== undefined });
     }
     if (known.until === undefined) return;
@@ -180,11 +203,16 @@ class SharedProjection {
       known.until = until;
     }
     if (record.kind === 'release-asked') this.add('end', { call });
-    if (record.kind === 'lost' && record.lock === this.key) this.add('lost', { call });
+    if (record.kind === 'lost' && this.keys.includes(record.lock)) this.add('lost', { call });
+  }
+
+  /** Whether the call wants one lock alone. */
+  protected isAlone(call: string): boolean {
+    return this.calls.get(call)?.alone ?? false;
   }
 
   /** @param limit how many may hold the lock according to this owner */
-  private owner(id: string, limit = 0): number {
+  protected owner(id: string, limit = 0): number {
     let index = this.owners.indexOf(id);
     if (index < 0) index = this.owners.push(id) - 1;
     this.limits[index] = Math.max(this.limits[index] ?? 0, limit);
@@ -195,11 +223,11 @@ class SharedProjection {
     return this.names.indexOf(owner.split(':')[0]) + 1;
   }
 
-  private local(process: string, at: number): number {
+  protected local(process: string, at: number): number {
     return localTime(at, this.source.rates.get(process) as number);
   }
 
-  private add(e: string, fields: Readonly<Record<string, Field | readonly number[]>>): void {
+  protected add(e: string, fields: Readonly<Record<string, Field | readonly number[]>>): void {
     const { at, server } = this.now;
     this.steps.push({ e, t: serverTime(server), cl: this.rates.map((rate) => localTime(at, rate)), ...fields });
   }
@@ -209,7 +237,7 @@ function sideOf(type: HeldType): Side {
   return isReadWrite(type) ? (type as 'read' | 'write') : 'place';
 }
 
-function succeeded({ kind }: About, reply: unknown): boolean {
+export function succeeded({ kind }: About, reply: unknown): boolean {
   switch (kind) {
     case 'acquire':
       return (reply as AcquireReply).acquired;

@@ -64,4 +64,29 @@ const someInside: Errand = async (caller) => {
   });
 };
 
-export const SCATTERED_ERRANDS = { someOf, oneOf, tryOneOf, someInside };
+/** Wants two locks. Others keep each of them busy, one of them for longer than a caller may hold the other one. */
+const besiege: Errand = async ({ recorder, process, chance }) => {
+  const visit = async (name: string) => {
+    for (let round = 0; round < 6; round++) {
+      const recorded = await recorder.acquire(name);
+      await process.sleep(chance.between(10, 50));
+      await recorded?.release();
+    }
+  };
+  const stay = async () => {
+    await process.sleep(chance.between(200, 500));
+    await recorder.withLock('parcel', {}, async (outer) => {
+      await process.sleep(chance.between(100, 1_400));
+      // Those who hold the first lock and wait for the second one make way in time.
+      if (chance.chance(0.5)) await recorder.acquire('order', {}, outer.call).then((recorded) => recorded?.release());
+    });
+  };
+  const both = async () => {
+    await process.sleep(chance.between(0, 100));
+    const recorded = await recorder.acquire(['order', 'parcel']);
+    await recorded?.release();
+  };
+  await Promise.all([visit('order'), visit('order'), visit('parcel'), visit('parcel'), stay(), both()]);
+};
+
+export const SCATTERED_ERRANDS = { someOf, oneOf, tryOneOf, someInside, besiege };
