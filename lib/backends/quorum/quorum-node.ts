@@ -6,6 +6,8 @@ import type { QuorumMember } from './quorum-member.js';
 
 /** The longest pause, in milliseconds. */
 const LONGEST_PAUSE = 2_000;
+/** No copy of a command is under way for longer, in milliseconds. */
+const LONGEST_DOUBT = 60_000;
 
 /** A call to one node. */
 export interface NodeCall<T> {
@@ -25,6 +27,11 @@ export interface PossibleGrant {
 
 type Command<T> = (backend: QuorumMember) => Promise<T>;
 
+/** Until then, on the node's clock, the request, or another copy of it, may still be executed. */
+interface Answer {
+  readonly validUntil?: number | undefined;
+}
+
 /**
  * One of the independent masters of a quorum. No call waits for it longer than the time-out of the call. Commands about
  * one owner are sent in order, each after the reply to the one before, so that an acquisition that is answered late can
@@ -35,6 +42,8 @@ export class QuorumNode {
   private readonly pending = new Map<string, Promise<unknown>>();
   /** Releases that failed and will be sent again. */
   private readonly retries = new Map<string, Timer>();
+  /** Owners for whom an acquisition may still be executed: until when, and since when that is known. */
+  private readonly copies = new Map<string, { readonly validUntil: number; readonly since: number }>();
   private closed = false;
 
   constructor(
@@ -59,23 +68,44 @@ export class QuorumNode {
    * Like {@link send}, for owners that are about to hold the lock. Releases of these owners that still had to be
    * repeated are cancelled.
    */
-  acquire<T>(owners: readonly OwnerRef[], timeout: number, command: Command<T>): NodeCall<T> {
+  acquire<T extends Answer>(owners: readonly OwnerRef[], timeout: number, command: Command<T>): NodeCall<T> {
     for (const owner of owners) this.cancelRetry(idOf(owner));
-    return this.send(owners, timeout, command);
+    const note = ({ validUntil }: Answer) => validUntil !== undefined && this.noteCopy(owners, validUntil);
+    return this.send(owners, timeout, async (backend) => {
+      try {
+        const answer = await command(backend);
+        note(answer);
+        return answer;
+      } catch (error) {
+        if ((error as BackendError).outcome === 'unknown') note(error as BackendError);
+        throw error;
+      }
+    });
   }
 
   /**
    * Like {@link acquire}, for an owner that should hold the lock on this node but does not. Does nothing if a newer
    * command about the owner is under way.
    */
-  restore<T>(owner: OwnerRef, timeout: number, command: Command<T>): void {
+  restore<T extends Answer>(owner: OwnerRef, timeout: number, command: Command<T>): void {
     if (this.pending.has(idOf(owner))) return;
     this.acquire([owner], timeout, command).inTime.catch(() => {});
   }
 
-  /** Sends a release, in order, however late that is. If it fails, it is repeated for `retryTime` milliseconds. */
+  /**
+   * Sends a release, in order, however late that is. If it fails, it is repeated for `retryTime` milliseconds. If the
+   * acquisition, or a copy of it, may still be executed, other releases follow.
+   */
   release<T>(owner: OwnerRef, timeout: number, retryTime: number, command: Command<T>): NodeCall<T> {
-    return this.withTimeout(timeout, this.sendRelease(idOf(owner), retryTime, this.newBackOff(), command));
+    const id = idOf(owner);
+    const released = this.sendRelease(id, retryTime, this.newBackOff(), async (backend) => {
+      const reply = await command(backend);
+      const copy = this.copies.get(id);
+      this.copies.delete(id);
+      if (copy !== undefined) this.revoke(owner, Promise.resolve({ ...copy, possible: true }), retryTime, true);
+      return reply;
+    });
+    return this.withTimeout(timeout, released);
   }
 
   /** Releases an acquisition that is no longer needed, if the node has granted it or may still do so. */
@@ -108,6 +138,12 @@ export class QuorumNode {
     for (const retry of this.retries.values()) retry.cancel();
     this.retries.clear();
     await this.backend.close();
+  }
+
+  private noteCopy(owners: readonly OwnerRef[], validUntil: number): void {
+    const since = this.runtime.monotonic();
+    for (const [id, copy] of this.copies) if (since - copy.since > LONGEST_DOUBT) this.copies.delete(id);
+    for (const owner of owners) this.copies.set(idOf(owner), { validUntil, since });
   }
 
   private inOrder<T>(ids: readonly string[], work: () => Promise<T>): Promise<T> {

@@ -74,7 +74,7 @@ describe('an acquisition that a majority did not grant', () => {
     if (found === 'free') await release();
     const sentTwice: Disturbance = async (execute) => {
       runtime.timer(500, () => void execute());
-      return { ...(await execute()), validUntil: runtime.wall() + 1_000 };
+      return { ...(await execute()), validUntil: runtime.monotonic() + 1_000 };
     };
     nodes[0].disturb(sentTwice, 'acquire');
     expect(await runtime.until(quorum.acquire(request('own:1')))).toMatchObject({ acquired: false, spent: true });
@@ -83,6 +83,33 @@ describe('an acquisition that a majority did not grant', () => {
     await release();
     await runtime.advance(5_000);
     expect(await owners()).toEqual([[], ['other:1'], ['other:1']]);
+    await quorum.close();
+  });
+});
+
+describe('a lock of which a node may execute the acquisition once more', () => {
+  const kinds = ['was asked twice', 'has not answered'] as const;
+
+  it.each(kinds)('is released there until that is over, where the node %s', async (kind) => {
+    const { runtime, nodes, quorum, owners } = openQuorum();
+    const own = { key: KEY, type: 'reentrant', owner: 'own:1' } as const;
+    nodes[0].disturb(async (execute) => {
+      const validUntil = runtime.monotonic() + 1_000;
+      runtime.timer(500, () => void execute());
+      const reply = await execute();
+      if (kind === 'has not answered') throw new BackendError('no answer', 'unavailable', 'unknown', { validUntil });
+      return { ...reply, validUntil };
+    }, 'acquire');
+    const asked = { ...own, leaseTime: 30_000, reserve: 0, waiterTimeout: 0 };
+    expect(await runtime.until(quorum.acquire(asked))).toMatchObject({ acquired: true });
+    nodes[0].heal();
+    expect(await runtime.until(quorum.release(own))).toMatchObject({ released: true });
+    await runtime.advance(5_000);
+    expect(await owners()).toEqual([[], [], []]);
+    const releases = nodes[0].count('release');
+    await runtime.advance(10_000);
+    expect(nodes[0].count('release')).toBe(releases);
+    expect(nodes[1].count('release')).toBe(1);
     await quorum.close();
   });
 });
