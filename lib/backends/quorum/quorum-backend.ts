@@ -46,6 +46,13 @@ export interface QuorumBackendOptions {
  */
 const RELEASE_RETRY_TIME = 30_000;
 
+/** A renewal of which it is not known yet whether a majority has executed it. */
+interface Renewal {
+  readonly of: OwnerRef;
+  /** The owner was asked to leave after that. */
+  isOver: boolean;
+}
+
 const NOT_THERE: NodeBusy = { granted: false, index: 0, remaining: -1, holder: undefined };
 
 /**
@@ -74,6 +81,7 @@ export class QuorumBackend implements LockBackend {
   /** No single node would know all waits, so deadlocks are detected only among the callers of this backend. */
   readonly waits: InProcessWaits;
   private readonly nodes: QuorumNodes;
+  private readonly renewals = new Set<Renewal>();
   private closing: Promise<void> | undefined;
 
   /** @throws RangeError for an even number of nodes, or fewer than three */
@@ -143,6 +151,7 @@ export class QuorumBackend implements LockBackend {
   async release(request: ReleaseRequest): Promise<ReleaseReply> {
     const { key, type, owner } = request;
     this.assertUsable(type);
+    this.leaves(request);
     const { all, majority, nodeTimeout } = this.nodes;
     const calls = all.map((node) =>
       node.release(request, nodeTimeout, RELEASE_RETRY_TIME, (backend) => backend.release({ key, type, owner })),
@@ -161,6 +170,7 @@ export class QuorumBackend implements LockBackend {
   async transfer(request: TransferRequest): Promise<Acquired | undefined> {
     const { key, type, from, to, leaseTime } = request;
     const predecessors = [{ key, type, owner: from }];
+    this.leaves(predecessors[0]);
     const outcome = await this.attempt([{ key, type, owner: to }], leaseTime, predecessors, async (backend) => {
       const reply = await backend.transfer(request);
       return reply === undefined
@@ -179,11 +189,17 @@ export class QuorumBackend implements LockBackend {
   async renew(request: RenewRequest): Promise<boolean> {
     this.assertUsable(request.type);
     const timeout = this.nodes.timeoutFor(request.leaseTime);
-    const calls = this.nodes.all.map((node) => node.send([request], timeout, (backend) => backend.renew(request)));
-    const collected = await this.nodes.decide(calls, (isThere) => isThere);
-    const renewed = countReplies(collected, (isThere) => isThere) >= this.nodes.majority;
-    if (renewed) this.restore(request, calls);
-    return renewed;
+    const renewal: Renewal = { of: request, isOver: false };
+    this.renewals.add(renewal);
+    try {
+      const calls = this.nodes.all.map((node) => node.send([request], timeout, (backend) => backend.renew(request)));
+      const collected = await this.nodes.decide(calls, (isThere) => isThere);
+      const renewed = countReplies(collected, (isThere) => isThere) >= this.nodes.majority;
+      if (renewed && !renewal.isOver) this.restore(request, calls);
+      return renewed;
+    } finally {
+      this.renewals.delete(renewal);
+    }
   }
 
   async refreshWaiters(waiters: readonly OwnerRef[], waiterTimeout: number): Promise<readonly boolean[]> {
@@ -252,6 +268,14 @@ export class QuorumBackend implements LockBackend {
   ): Promise<Outcome> {
     for (const { type } of owners) this.assertUsable(type);
     return this.nodes.watch.health.observe(attempt(this.nodes, { owners, predecessors, leaseTime, command }), true);
+  }
+
+  /** A node may answer a release before others have answered the renewal, and must not get the lock again then. */
+  private leaves({ key, type, owner }: OwnerRef): void {
+    for (const renewal of this.renewals) {
+      const { of } = renewal;
+      if (of.owner === owner && of.key === key && of.type === type) renewal.isOver = true;
+    }
   }
 
   /** Acquires the lock again on nodes that have lost it or have never granted it. */

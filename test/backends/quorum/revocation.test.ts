@@ -3,7 +3,8 @@ import { MemoryBackend } from '../../../lib/backends/memory/memory-backend.js';
 import { MemoryStore } from '../../../lib/backends/memory/memory-store.js';
 import { QuorumBackend } from '../../../lib/backends/quorum/quorum-backend.js';
 import { VirtualRuntime } from '../../support/runtime/virtual-runtime.js';
-import { answerLost, type Disturbance, WatchedBackend } from '../../support/watched/watched-backend.js';
+import { latch } from '../../support/section.js';
+import { answerAfter, answerLost, type Disturbance, WatchedBackend } from '../../support/watched/watched-backend.js';
 
 const KEY = 'lock:order';
 
@@ -110,6 +111,27 @@ describe('a lock of which a node may execute the acquisition once more', () => {
     await runtime.advance(10_000);
     expect(nodes[0].count('release')).toBe(releases);
     expect(nodes[1].count('release')).toBe(1);
+    await quorum.close();
+  });
+});
+
+describe('a lock that is released while it is renewed', () => {
+  it('is not restored on a node that has lost it', async () => {
+    const { runtime, nodes, quorum, owners } = openQuorum();
+    const own = { key: KEY, type: 'reentrant', owner: 'own:1', leaseTime: 30_000 } as const;
+    await runtime.until(quorum.acquire({ ...own, reserve: 0, waiterTimeout: 0 }));
+    await nodes[0].forceRelease(KEY);
+    const others = latch();
+    for (const node of nodes.slice(1)) node.disturb(answerAfter(others.promise), 'renew');
+    const renewed = quorum.renew(own);
+    await runtime.settle();
+    const released = quorum.release(own);
+    await runtime.settle();
+    others.open();
+    expect(await runtime.until(renewed)).toBe(true);
+    expect(await runtime.until(released)).toMatchObject({ released: true });
+    await runtime.advance(1_000);
+    expect(await owners()).toEqual([[], [], []]);
     await quorum.close();
   });
 });
