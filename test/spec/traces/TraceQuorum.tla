@@ -21,7 +21,7 @@ VARIABLES t,        \* which trace
           round,    \* of each owner: its last renewal
           got,      \* of each owner and node: the token that the node has answered
           raised,   \* of each owner: the nodes that have answered that they know its token
-          stage,    \* of each owner id: "none", an "attempt", a "body", or "over"
+          stage,    \* of each owner id: "none", an "attempt", "granted", a "body", or "over"
           dead,     \* the processes that have died
           owed      \* owners and nodes: what may be granted there, and is not released yet
 
@@ -73,11 +73,12 @@ Renewed == /\ Renews(S.o) /\ IsAlive(ProcessOf(S.o)) /\ S.round > round[S.o] /\ 
            /\ UNCHANGED <<phase, token, belief, highest, wrong, lease, got, raised>>
 (* Enough of the nodes that granted the lock know its token. *)
 AgreedOn(o) == {n \in grants[o] : got[o][n] = token[o] \/ n \in raised[o]}
-Agreed == /\ phase[S.o] = "asks" /\ IsMajority(AgreedOn(S.o)) /\ phase' = [phase EXCEPT ![S.o] = "agrees"]
-          /\ UNCHANGED <<sent, grants, token, belief, highest, wrong, lease, round, got, raised>>
+Granted == /\ phase[S.o] \in {"asks", "agrees"} /\ IsMajority(AgreedOn(S.o)) /\ phase' = [phase EXCEPT ![S.o] = "agrees"]
+           /\ stage[S.o] = "attempt" /\ Becomes("granted")
+           /\ UNCHANGED <<sent, grants, token, belief, highest, wrong, lease, round, got, raised>>
 IsUntil == Abs(S.until - EndOf(S.o)) <= Rounding
 OfOwner(action) == action /\ UNCHANGED <<lease, round, got, raised, requests, answers, newest>>
-Begun == /\ OfOwner(Begin(S.o)) /\ IsMajority(AgreedOn(S.o)) /\ stage[S.o] = "attempt" /\ Becomes("body") /\ IsUntil
+Begun == /\ OfOwner(Begin(S.o)) /\ stage[S.o] = "granted" /\ Becomes("body") /\ IsUntil
          /\ EndOf(S.o) > LocalTime(S.o) /\ S.token = token[S.o]
 Confirmed == OfOwner(Confirm(S.o)) /\ IsUntil /\ UNCHANGED stage
 HasLeft(o) == phase[o] = "left"
@@ -164,7 +165,7 @@ Unread == /\ (\E a \in Of(answers) : answers' = answers \ {a}) /\ UNCHANGED <<to
 
 Forgotten == Forget(S.n) /\ UNCHANGED <<lease, round, got, raised, requests, answers, newest>>
 Finish == /\ requests = {} /\ answers = {} /\ (\A o \in Owners : phase[o] \in {"new", "left"})
-          /\ (\A o \in 1..Len(Traces[t].processes) : stage[o] # "over" => ~IsAlive(ProcessOf(o)))
+          /\ (\A o \in 1..Len(Traces[t].processes) : stage[o] \in {"granted", "over"} \/ ~IsAlive(ProcessOf(o)))
           (* Whatever a node has granted was given back, or revoked. *)
           /\ (\A n \in Nodes : Holder(n) = Nobody) /\ (\A pair \in owed : ~IsAlive(ProcessOf(pair[1])))
           /\ KeepsNodes /\ KeepsOwners /\ KeepsRequests
@@ -175,6 +176,7 @@ Step == CASE S.e = "asks"    -> InOwner(Asked)
           [] S.e = "begin"   -> Begun
           [] S.e = "confirm" -> Confirmed
           [] S.e = "lost"    -> Lost
+          [] S.e = "succeeds" -> InOwner(Granted)
           [] S.e = "fails"   -> AttemptFailed
           [] S.e = "end"     -> BodyEnded
           [] S.e = "crash"   -> Crashed
@@ -196,12 +198,10 @@ TraceNext ==
   /\ Promises
   /\ IF IsDone THEN UNCHANGED traceVars
      ELSE IF now # S.t \/ local # S.cl \/ times # S.nt THEN PassTime
-     ELSE IF S.e = "begin" /\ phase[S.o] = "asks"
-     THEN InOwner(Agreed) /\ UNCHANGED <<now, t, i, local, times, stage, dead, owed>>
      ELSE /\ Step /\ i' = i + 1 /\ UNCHANGED <<now, t, local, times>>
           /\ (S.e # "crash" => UNCHANGED dead)
           /\ (S.e \notin {"send", "execute", "read", "late", "lose"} => UNCHANGED owed)
-          /\ (S.e \notin {"asks", "begin", "fails", "end"} => UNCHANGED stage)
+          /\ (S.e \notin {"asks", "succeeds", "begin", "fails", "end"} => UNCHANGED stage)
 
 TraceSpec == TraceInit /\ [][TraceNext]_traceVars
 

@@ -56,8 +56,8 @@ export type QuorumEvent = (
   | (TraceEvent & { readonly node?: number; readonly round?: number | undefined })
   | { readonly kind: 'asks'; readonly process: string; readonly owner: string; readonly leaseTime: number }
   | { readonly kind: 'renews'; readonly owner: string; readonly round: number }
-  /** An attempt found no majority. */
-  | { readonly kind: 'fails'; readonly owner: string }
+  /** An attempt has found a majority, or none. */
+  | { readonly kind: 'succeeds' | 'fails'; readonly owner: string }
 ) & { readonly at: number };
 
 /** A clock that runs at this rate, and shows this at the beginning. */
@@ -270,7 +270,7 @@ class WatchedQuorum extends QuorumBackend {
     this.report({ kind: 'asks', process: this.process, owner, leaseTime });
     try {
       const reply = await super.acquire(request);
-      if (!reply.acquired) this.report({ kind: 'fails', owner });
+      this.report({ kind: reply.acquired ? 'succeeds' : 'fails', owner });
       return reply;
     } catch (error) {
       this.report({ kind: 'fails', owner });

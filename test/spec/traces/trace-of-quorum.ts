@@ -59,8 +59,9 @@ class QuorumProjection {
         return this.add('asks', { o: this.owner(event.owner), lease: micros(event.leaseTime) });
       case 'renews':
         return this.add('renews', { o: this.owner(event.owner), round: event.round });
+      case 'succeeds':
       case 'fails':
-        return this.add('fails', { o: this.owner(event.owner) });
+        return this.add(event.kind, { o: this.owner(event.owner) });
       case 'data-lost':
         return this.add('forget', { n: (event.node as number) + 1 });
       case 'record':
