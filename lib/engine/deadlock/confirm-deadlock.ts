@@ -20,7 +20,7 @@ const SOON = 250;
 export interface PossibleDeadlock {
   /** A wait can be in it several times, with different owners. The caller's own wait is the last. */
   readonly waits: readonly FoundWait[];
-  /** For the error. Each of these waits waits for the owner of the next one, and the last for the owner of the first. */
+  /** For the error: each of these waits for the owner of the next one, and the last for the owner of the first. */
   readonly cycle: readonly FoundWait[];
   /** Whether these waits, which are those that are still under way, make a deadlock that the caller is to end. */
   isDeadlock(waits: readonly FoundWait[]): boolean;

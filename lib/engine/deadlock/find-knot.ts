@@ -10,12 +10,13 @@ const MOST_WAITS = 2_000;
 type Start = Pick<FoundWait, 'id' | 'record'>;
 
 /**
- * Finds deadlocks through locks that several hold by `permits`: a wait for such a lock is blocked if so many of its
- * holders are that the others leave no room. To be called after {@link findCycle}, with the same reader.
+ * Finds deadlocks through locks that several hold by `permits`. A wait for such a lock is blocked if at least as many
+ * of its holders are as it allows, since none of them makes room. To be called after {@link findCycle}, with the same
+ * reader.
  *
- * Like {@link findCycle}, it uses only waits that come before the starting one, and that one. If these contain a deadlock
- * even without the starting wait, nothing is found until it has been ended. So of all waits, exactly one ends a deadlock:
- * the first one that, together with those before it, is in one.
+ * Like {@link findCycle}, it uses only the starting wait and those that come before it. If there is a deadlock without
+ * the starting wait, nothing is found until that one has been ended. So exactly one wait is refused for each deadlock:
+ * the one that completes it.
  *
  * @see G. Bracha, S. Toueg, Distributed Deadlock Detection (Distributed Computing 1987): the k-out-of-n model
  */

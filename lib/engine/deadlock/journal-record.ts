@@ -7,8 +7,8 @@ export interface JournalRecord {
   /** The owners, and the gates of shares, that the caller waits for. */
   readonly holders: readonly string[];
   /**
-   * Present for a lock that several hold by `permits`, if the caller allows others beside itself. Then `holders` is empty,
-   * because processes of older versions take several holders to block until all of them have released the lock.
+   * Present for a lock that several hold by `permits`, if the caller allows others beside itself. Then `holders` is
+   * empty, because processes of older versions take several holders to block until all of them have released the lock.
    */
   readonly shared?: SharedLock;
   /** When the wait began, by the backend's time. */

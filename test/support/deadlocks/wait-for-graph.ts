@@ -103,7 +103,7 @@ export function judge(
   return { problems: [...new Set(problems)], refused, longest };
 }
 
-/** Whether a wait never ends, and others wait for it, all as far as the others that never end are among these waits. */
+/** Whether a wait leads back to itself, by way of those of these waits that can never end. */
 function isInDeadlock(start: Flow, waits: readonly Flow[], flows: ReadonlyMap<string, Flow>): boolean {
   const blocked = blockedOf(waits, flows, 'perhaps');
   return isInCycle(start, blocked, (wait, other) => heldAround(wait, other, flows, 'perhaps').length > 0);
@@ -142,7 +142,7 @@ function isInCycle(start: Flow, waits: readonly Flow[], waitsFor: (wait: Flow, o
   return false;
 }
 
-/** Whether this is a wait for one of the places of a lock that several hold. Inside such a lock, it is one for a share. */
+/** Whether this is a wait for a place of a lock that several hold. Inside such a lock, it is a wait for a share. */
 function wantsOneOfSeveral(wait: Flow): boolean {
   return wait.type === 'permits' && outermost(wait) === wait;
 }
