@@ -2,6 +2,7 @@ import type { OnApplicationBootstrap, OnApplicationShutdown, OnModuleInit } from
 import type { ModulesContainer } from '@nestjs/core';
 import { LockConfigurationError } from '../engine/errors.js';
 import type { LockService } from '../service/lock-service.js';
+import { refuseLeaders } from './leader/leader-methods.js';
 import { asksFor, attachLockService, type Lockable } from './lock-service-property.js';
 import { getLockServiceToken } from './redis-lock.constants.js';
 import { hasStarted, orCloseServices } from './refused-start.js';
@@ -51,7 +52,8 @@ export class LockServiceExplorer implements OnModuleInit, OnApplicationBootstrap
   private explore(provider: NestProvider): void {
     if (provider.isAlias) return;
     if (provider.isDependencyTreeStatic() && !provider.isTransient) return this.attach(provider.instance);
-    if (provider.isTransient) for (const made of provider.getStaticTransientInstances()) this.attach(made?.instance);
+    if (provider.isTransient)
+      for (const made of provider.getStaticTransientInstances()) this.attachOneOfMany(made?.instance);
     if (provider.inject && typeof provider.metatype === 'function') this.attachToProducts(provider);
   }
 
@@ -60,10 +62,17 @@ export class LockServiceExplorer implements OnModuleInit, OnApplicationBootstrap
     const factory = provider.metatype as (...dependencies: unknown[]) => unknown;
     provider.metatype = async (...dependencies: unknown[]) => {
       const product = await factory(...dependencies);
-      if (asksFor(product, this.token) && product[this.token] === undefined)
+      if (asksFor(product, this.token) && product[this.token] === undefined) {
+        refuseLeaders(Object.getPrototypeOf(product), this.name);
         attachLockService(product, this.service, this.name);
+      }
       return product;
     };
+  }
+
+  private attachOneOfMany(instance: unknown): void {
+    if (asksFor(instance, this.token)) refuseLeaders(Object.getPrototypeOf(instance), this.name);
+    this.attach(instance);
   }
 
   private attach(instance: unknown): void {

@@ -1,18 +1,13 @@
 import type { BeforeApplicationShutdown, OnApplicationBootstrap } from '@nestjs/common';
-import { MetadataScanner, type ModulesContainer } from '@nestjs/core';
-import { LockConfigurationError } from '../../engine/errors.js';
+import type { ModulesContainer } from '@nestjs/core';
 import type { LockService } from '../../service/lock-service.js';
 import { asksFor, lateInstances } from '../lock-service-property.js';
 import { getLockServiceToken } from '../redis-lock.constants.js';
 import { orCloseServices } from '../refused-start.js';
-import { type LeaderMetadata, leaderMetadata } from './leader.decorator.js';
+import { leaderMethodsOf, refuseLeaders } from './leader-methods.js';
 
 type NestModule = ModulesContainer extends Map<string, infer M> ? M : never;
 type Provider = NestModule['providers'] extends Map<unknown, infer P> ? P : never;
-
-interface LeaderMethodOf extends LeaderMetadata {
-  readonly method: string;
-}
 
 /**
  * Finds methods with `@Leader` when the application has started or a module was loaded lazily, and starts their
@@ -20,7 +15,6 @@ interface LeaderMethodOf extends LeaderMetadata {
  */
 export class LeaderExplorer implements OnApplicationBootstrap, BeforeApplicationShutdown {
   private readonly token: symbol;
-  private readonly scanner = new MetadataScanner();
 
   /** @param service in a test, a mock that may lack `leadBy`; nobody leads then */
   constructor(
@@ -48,7 +42,7 @@ export class LeaderExplorer implements OnApplicationBootstrap, BeforeApplication
   }
 
   private start(instance: object): void {
-    for (const { name, method, where } of this.methodsOf(Object.getPrototypeOf(instance))) {
+    for (const { name, method, where } of leaderMethodsOf(Object.getPrototypeOf(instance), this.name)) {
       const onElected = async (lease: unknown) =>
         (instance as Record<string, (lease: unknown) => unknown>)[method](lease);
       this.service?.leadBy?.(name, { onElected, group: name }, where);
@@ -57,7 +51,7 @@ export class LeaderExplorer implements OnApplicationBootstrap, BeforeApplication
 
   /** @throws LockConfigurationError, with which loading the module rejects */
   private startLate(instance: object): void {
-    if (this.methodsOf(Object.getPrototypeOf(instance)).length === 0) return;
+    if (leaderMethodsOf(Object.getPrototypeOf(instance), this.name).length === 0) return;
     for (const provider of this.providers())
       if (provider.metatype === instance.constructor) this.explore(provider, new Set());
     // The rest of its module is created meanwhile.
@@ -79,19 +73,6 @@ export class LeaderExplorer implements OnApplicationBootstrap, BeforeApplication
       if (asksFor(instance, this.token) && (instance[this.token] as unknown) === this.service) instances.add(instance);
       return;
     }
-    const [leader] = this.methodsOf((provider.metatype as { prototype?: object } | null)?.prototype);
-    if (leader !== undefined)
-      throw new LockConfigurationError(
-        `${leader.where}: @Leader needs a provider that exists once, but this one is request-scoped or transient. Move the method to a singleton`,
-      );
-  }
-
-  /** The methods of a class whose elections use this service. */
-  private methodsOf(prototype: object | undefined): readonly LeaderMethodOf[] {
-    if (prototype === undefined || prototype === null) return [];
-    return this.scanner.getAllMethodNames(prototype).flatMap((method) => {
-      const metadata = leaderMetadata((prototype as Record<string, unknown>)[method]);
-      return metadata === undefined || metadata.service !== this.name ? [] : [{ ...metadata, method }];
-    });
+    refuseLeaders((provider.metatype as { prototype?: object } | null)?.prototype, this.name);
   }
 }

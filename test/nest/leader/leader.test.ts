@@ -210,4 +210,26 @@ describe('@Leader', () => {
     await expect(module.resolve(PerRequest)).rejects.toThrow(/@Leader needs a provider that exists once/);
     await app.close();
   });
+
+  it.each([Scope.REQUEST, Scope.TRANSIENT])(
+    'is refused on the instances of a factory that makes many of them, scope %i',
+    async (scope) => {
+      const app = await startApp({ providers: [{ provide: Relay, scope, useFactory: () => new Relay() }] });
+      for (let request = 0; request < 2; request++)
+        await expect(app.resolve(Relay)).rejects.toThrow(/@Leader needs a provider that exists once/);
+      expect(await app.locks.isLocked('outbox')).toBe(false);
+      await app.close();
+    },
+  );
+
+  it('stops the start of an application that injects an instance of a transient factory', async () => {
+    @Injectable()
+    class User {
+      constructor(readonly relay: Relay) {}
+    }
+    const transient = { provide: Relay, scope: Scope.TRANSIENT, useFactory: () => new Relay() };
+    await expect(startApp({ providers: [User, transient] })).rejects.toThrow(
+      /@Leader needs a provider that exists once/,
+    );
+  });
 });
