@@ -2,6 +2,7 @@ import { BackOff } from '../../backends/back-off.js';
 import { printsAs } from '../../backends/prints-as.js';
 import type { Timer } from '../../backends/runtime.js';
 import { LockAbortedError, LockConfigurationError, LockError } from '../errors.js';
+import { describeThrown } from '../events/lock-logger.js';
 import type { LockLease } from '../lease/lock-lease.js';
 import { holdWhile } from '../scope/hold-while.js';
 import { lockScopes } from '../scope/lock-scope.js';
@@ -213,7 +214,7 @@ export class Candidate implements Leadership {
   }
 
   private report(what: string, error: unknown): void {
-    const why = error instanceof Error ? error.message : String(error);
+    const why = error instanceof Error ? error.message : describeThrown(error);
     const message = `The leader of '${this.name}' ${what}: ${why}`;
     this.services.events.emit('error', new LockError(message, this.name, { cause: error }));
   }

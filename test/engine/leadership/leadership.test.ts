@@ -163,6 +163,25 @@ describe('one of several processes is the leader', () => {
     expect(logger.errors).toEqual([]);
   });
 
+  it.each(['onElected', 'onRevoked'] as const)(
+    'reports what %s throws even if it is a value without a text, and stays in the election',
+    async (which) => {
+      const { locks, runtime, logger } = await world.process();
+      const throws = () => Promise.reject(Object.create(null));
+      const watched = new Watched(locks, which === 'onElected' ? { onElected: throws } : { onRevoked: throws });
+      await runtime.advance(100);
+      watched.returns();
+      await runtime.advance(100);
+      expect(logger.errors).toEqual([expect.stringMatching(/: a value that cannot be shown$/)]);
+      const next = (await world.process()).locks.acquire('cleaner');
+      await runtime.until(next);
+      await (await next).release();
+      await runtime.advance(PAUSE);
+      const again = watched.log.filter((line) => line === (which === 'onElected' ? 'revoked' : 'elected'));
+      expect(again.length).toBeGreaterThan(1);
+    },
+  );
+
   it.each([
     ['the reason of its signal', false],
     ['an AbortError', true],
