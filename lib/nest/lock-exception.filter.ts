@@ -47,7 +47,7 @@ type Refusal = LockBusyError | LockDeadlockError | LockKeyError | LockUnavailabl
  *
  * A deadlock is logged as an error, because it is a defect in the code, even though the client may try again. If Redis
  * does not answer, the reason is logged. If something else is stored under the lock's name, that is not the client's
- * fault: it is logged as an error, and the response is 500.
+ * fault: it is logged as an error, and the response is 500. A response that has begun is ended.
  *
  * @throws LockConfigurationError from the constructor for a status that is not an HTTP error
  * @publicApi
@@ -132,9 +132,17 @@ const INTERNAL: Answer = {
   message: 'Internal server error',
 };
 
-/** What the response of Express and the reply of Fastify have in common. */
-interface Response {
+/** What this filter uses of a response of Node.js. */
+interface RawResponse {
   readonly headersSent?: boolean;
+  readonly writableEnded?: boolean;
+  end?(): unknown;
+}
+
+/** What the response of Express and the reply of Fastify have in common. */
+interface Response extends RawResponse {
+  /** Fastify's. */
+  readonly raw?: RawResponse;
   readonly sent?: boolean;
   header(name: string, value: string): unknown;
   status(code: number): { send(body: unknown): unknown };
@@ -162,7 +170,13 @@ function emitTo(socket: Socket, answer: Answer): void {
 }
 
 function respond(refusal: Refusal, { statusCode, message, error }: Answer, response: Response): void {
-  if (response.headersSent || response.sent) return;
+  const raw = response.raw ?? response;
+  // NestJS's filter does the same. Otherwise the client would wait for the rest.
+  if (raw.headersSent) {
+    if (raw.writableEnded === false) raw.end?.();
+    return;
+  }
+  if (response.sent) return;
   const mayRetry = !(refusal instanceof LockKeyError || refusal instanceof LockSupersededError);
   if (mayRetry) response.header('Retry-After', String(retryAfter(refusal)));
   response.status(statusCode).send({ statusCode, message, error });

@@ -15,11 +15,14 @@ import {
   ParseIntPipe,
   Post,
   type Provider,
+  Res,
   Sse,
   UseFilters,
   UseGuards,
 } from '@nestjs/common';
 import { APP_FILTER } from '@nestjs/core';
+import { ExpressAdapter } from '@nestjs/platform-express';
+import { FastifyAdapter } from '@nestjs/platform-fastify';
 import { Test } from '@nestjs/testing';
 import { interval, map, Observable, of } from 'rxjs';
 import { DistributedLock } from '../../../lib/nest/decorator/distributed-lock.decorator.js';
@@ -218,6 +221,37 @@ describe('handlers of a controller, over HTTP', () => {
       await start([], [new LockExceptionFilter()]);
       await expectLocked('busy');
     });
+  });
+});
+
+describe.each([
+  ['Express', new ExpressAdapter()],
+  ['Fastify', new FastifyAdapter()],
+] as const)('an answer of %s that has begun when a lock stays busy', (_, adapter) => {
+  @Controller()
+  class ExportController {
+    @Get('export')
+    @UseFilters(LockExceptionFilter)
+    async export(@Res() response: ServerResponse & { readonly raw?: ServerResponse }) {
+      (response.raw ?? response).write('the first lines');
+      await this.rest();
+    }
+
+    @DistributedLock({ key: 'export', waitTime: 0 })
+    async rest() {}
+  }
+
+  it('is ended by LockExceptionFilter, as by the filter of NestJS', async () => {
+    const module = await Test.createTestingModule({
+      imports: [RedisLockModule.forRoot({ backend: 'memory', shutdownTimeout: 10 })],
+      controllers: [ExportController],
+    }).compile();
+    const app = module.createNestApplication<INestApplication>(adapter, { logger: false, forceCloseConnections: true });
+    await app.listen(0, '127.0.0.1');
+    await app.get(LockService).acquire('export');
+    const reply = await fetch(`${await app.getUrl()}/export`, { signal: AbortSignal.timeout(10_000) });
+    expect(await reply.text()).toBe('the first lines');
+    await app.close();
   });
 });
 
