@@ -199,7 +199,8 @@ export class LockLease implements ScopedLease, LockShare, ReleaseListener {
     // Set before the end, because an event listener or abort handler may call release() again.
     this.ending = mode === 'background' ? IN_BACKGROUND : ENDED;
     const ending = this.end();
-    if (ending !== undefined) this.ending = ending;
+    // In the background, only this caller hears of a loss, although releases of other locks may still be unanswered.
+    if (ending !== undefined && mode !== 'background') this.ending = ending;
     return ending;
   }
 

@@ -199,6 +199,22 @@ describe("release: 'background'", () => {
     expect(await call).toBeInstanceOf(LockLostError);
   });
 
+  it('throws LockLostError once when one of several locks was lost, and the release of another is unanswered', async () => {
+    const unhandled: unknown[] = [];
+    const note = (reason: unknown) => void unhandled.push(reason);
+    process.on('unhandledRejection', note);
+    try {
+      const { locks, runtime } = await world.process(BACKGROUND);
+      const call = errorOf(locks.withLock(['order', 'parcel'], () => locks.forceRelease('order')));
+      expect(await runtime.until(call)).toBeInstanceOf(LockLostError);
+      await runtime.until(locks.drain());
+      expect(await locks.isLocked('parcel')).toBe(false);
+      expect(unhandled).toEqual([]);
+    } finally {
+      process.off('unhandledRejection', note);
+    }
+  });
+
   it.each(['lost', undefined])('turns what only the answer tells into a lost event and a warning', async () => {
     const { locks, backend, logger } = await world.process(BACKGROUND);
     const lost: unknown[] = [];
