@@ -1,5 +1,6 @@
 import type { Attempt } from '../ask/attempt.js';
 import type { HolderClient } from '../clients/describe-holder.js';
+import type { WaitingPlace } from '../deadlock/nested-wait.js';
 import type { HeldLock, LockWaiter } from '../hold/held-lock.js';
 import type { LockQueues, LockTable } from '../lock-table.js';
 import { closeGatesAbove, findReentry, isStillShared, type Reentry, shareMode } from '../scope/reentry.js';
@@ -29,6 +30,8 @@ export class WantedLock implements Wanted {
   private readonly services: LockTable['services'];
   private reentry: Reentry | undefined;
   private waiter: LockWaiter | undefined;
+  /** Where the {@link waiter} waits: in the queue of the lock, or at the gate of a scope that shares it. */
+  private place: WaitingPlace | undefined;
 
   constructor(
     private readonly table: LockTable,
@@ -170,16 +173,16 @@ export class WantedLock implements Wanted {
       waiter.calledAt = calledAt;
       this.waiter = waiter;
       const { reentry } = this;
-      if (reentry === undefined) beginWait(services, this.queue, waiter, true);
-      else this.waitAtGate(reentry, waiter, departed);
+      if (reentry !== undefined) return this.waitAtGate(reentry, waiter, departed);
+      const { queue } = this;
+      this.place = queue.line;
+      beginWait(services, queue, waiter, true);
     });
   }
 
   stopWaiting(error: Error): void {
     const { waiter } = this;
-    if (waiter === undefined || waiter.settled) return;
-    if (this.reentry === undefined) this.queue.line.dismiss(waiter, error);
-    else waiter.refuse(error);
+    if (waiter !== undefined && !waiter.settled) this.place?.dismiss(waiter, error);
   }
 
   async restartLease(): Promise<void> {
@@ -204,6 +207,7 @@ export class WantedLock implements Wanted {
       }
       waiter.grant(held);
     };
+    this.place = gate;
     gate.wait(waiter, shareMode(held, this.terms.type), entered, departed);
     this.services.deadlocks.add(waiter, gate);
   }

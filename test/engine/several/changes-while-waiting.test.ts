@@ -59,6 +59,26 @@ describe('a caller of several locks', () => {
     expect(leftovers(process)).toEqual(NOTHING);
   });
 
+  it('that leaves lets readers in who wait behind it in a scope', async () => {
+    const process = await world.process();
+    const { locks, runtime } = process;
+    const [reading, leaves] = [latch(), new AbortController()];
+    await locks.withLock('a', { type: 'write' }, async () => {
+      const first = locks.withLock('a', { type: 'read' }, () => reading.promise);
+      const several = errorOf(locks.acquire(['a', 'b'], { type: 'write', signal: leaves.signal }));
+      await runtime.settle();
+      const second = locks.withLock('a', { type: 'read', waitTime: '1s' }, () => 'read');
+      await runtime.settle();
+      leaves.abort();
+      expect(await several).toBeInstanceOf(LockAbortedError);
+      expect(await runtime.until(second)).toBe('read');
+      reading.open();
+      await first;
+    });
+    await runtime.advance(5_000);
+    expect(leftovers(process)).toEqual(NOTHING);
+  });
+
   it('is refused when the backend is away for longer than its outageTimeout', async () => {
     const { locks, backend, runtime } = await world.process();
     const busy = await locks.acquire('a');
