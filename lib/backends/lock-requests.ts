@@ -160,6 +160,8 @@ export type AcquireAllReply = Answered &
 
 /** @publicApi */
 export interface ReleaseRequest extends OwnerRef {
+  /** How many milliseconds the lease may last from now on. A backend that repeats the release itself does so for as long. */
+  readonly leaseTime?: number;
   /**
    * A caller that gives this property may withdraw the release. A backend that sends requests together sets it to true
    * until the release is sent; other backends leave it false.

@@ -40,10 +40,7 @@ export interface QuorumBackendOptions {
   readonly nodeTimeout?: number;
 }
 
-/**
- * How long a release is repeated on a node that did not answer, in ms. After that time, leases that were left there
- * have ended.
- */
+/** How long a release is repeated on a node that did not answer if nobody says when the lease ends, in ms. */
 const RELEASE_RETRY_TIME = 30_000;
 
 /** A renewal of which it is not known yet whether a majority has executed it. */
@@ -149,12 +146,12 @@ export class QuorumBackend implements LockBackend {
   }
 
   async release(request: ReleaseRequest): Promise<ReleaseReply> {
-    const { key, type, owner } = request;
+    const { key, type, owner, leaseTime = RELEASE_RETRY_TIME } = request;
     this.assertUsable(type);
     this.leaves(request);
     const { all, majority, nodeTimeout } = this.nodes;
     const calls = all.map((node) =>
-      node.release(request, nodeTimeout, RELEASE_RETRY_TIME, (backend) => backend.release({ key, type, owner })),
+      node.release(request, nodeTimeout, leaseTime, (backend) => backend.release({ key, type, owner })),
     );
     // When a release was sent twice, the second reply says that the owner was not there.
     const isGone = ({ released, resent }: ReleaseReply) => released || resent;

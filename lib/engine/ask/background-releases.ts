@@ -93,9 +93,9 @@ export class BackgroundReleases {
     );
   }
 
-  private async releaseOnce({ key, type, owner, waits, flight }: UnusedOwner): Promise<ReleaseReply> {
+  private async releaseOnce({ key, type, owner, leaseTime, waits, flight }: UnusedOwner): Promise<ReleaseReply> {
     if (flight !== undefined) await this.backend.flights?.release(flight);
-    const reply = await this.backend.release({ key, type, owner });
+    const reply = await this.backend.release({ key, type, owner, leaseTime });
     // The lock is released before the waiter is removed. Once no copy can arrive any more, the last repetition removes
     // both.
     if (waits) await this.backend.removeWaiter({ key, type, owner });

@@ -22,11 +22,16 @@ interface FormerOwner extends OwnerRef {
 }
 
 /**
- * The owner of a lock that is no longer held. A renewal that is still unanswered may have set its whole lease, also of a
- * lock that was granted only for a claim.
+ * How many milliseconds the lease of a lock may last. A renewal that is still unanswered may have set the whole lease, also
+ * of a lock that was granted only for a claim.
  */
+export function longestLease({ leaseTime, validFor }: Pick<FormerOwner, 'leaseTime' | 'validFor'>): number {
+  return Math.max(leaseTime, validFor);
+}
+
+/** The owner of a lock that is no longer held. */
 export function unusedOwner({ key, type, owner, lateCopiesUntil, ...held }: FormerOwner): UnusedOwner {
-  const leaseTime = Math.max(held.leaseTime, held.validFor);
+  const leaseTime = longestLease(held);
   if (lateCopiesUntil === undefined) return { key, type, owner, leaseTime };
   // A late copy of the acquisition registers the owner as a waiter if it finds the lock busy.
   return { key, type, owner, leaseTime, validUntil: lateCopiesUntil, waits: type === 'fair' || type === 'write' };

@@ -1,6 +1,6 @@
 import type { HeldType, ReleaseReply, ReleaseRequest } from '../../backends/lock-backend.js';
 import type { Departing } from '../ask/unsettled-releases.js';
-import { unreleasedOwner } from '../ask/unused-owner.js';
+import { longestLease, unreleasedOwner } from '../ask/unused-owner.js';
 import type { Services } from '../services.js';
 import type { HeldLock, ReleaseListener, ReleaseOutcome } from './held-lock.js';
 
@@ -42,6 +42,10 @@ export class RecallableRelease implements ReleaseRequest, Departing {
     this.key = held.key;
     this.type = held.type;
     this.owner = held.owner;
+  }
+
+  get leaseTime(): number {
+    return longestLease(this.held);
   }
 
   /** @returns the outcome; undefined when `listener` receives it */

@@ -2,21 +2,27 @@ import { BackendError } from '../../../lib/backends/lock-backend.js';
 import { MemoryBackend } from '../../../lib/backends/memory/memory-backend.js';
 import { MemoryStore } from '../../../lib/backends/memory/memory-store.js';
 import { QuorumBackend } from '../../../lib/backends/quorum/quorum-backend.js';
+import { openVirtualWorld } from '../../support/lock-world.js';
 import { VirtualRuntime } from '../../support/runtime/virtual-runtime.js';
 import { latch } from '../../support/section.js';
-import { answerAfter, answerLost, type Disturbance, WatchedBackend } from '../../support/watched/watched-backend.js';
+import {
+  answerAfter,
+  answerLost,
+  type Disturbance,
+  refused,
+  WatchedBackend,
+} from '../../support/watched/watched-backend.js';
 
 const KEY = 'lock:order';
 
-function openQuorum() {
-  const runtime = new VirtualRuntime();
+function openQuorum(runtime = new VirtualRuntime()) {
   const nodes = Array.from(
     { length: 3 },
     () => new WatchedBackend(new MemoryBackend({ runtime, store: new MemoryStore() }), runtime),
   );
   const quorum = new QuorumBackend({ nodes, runtime });
-  const owners = async () => {
-    const states = await Promise.all(nodes.map((node) => node.inspect(KEY)));
+  const owners = async (key = KEY) => {
+    const states = await Promise.all(nodes.map((node) => node.inspect(key)));
     return states.map((state) => state.owners.map(({ owner }) => owner));
   };
   return { runtime, nodes, quorum, owners };
@@ -133,6 +139,24 @@ describe('a lock that is released while it is renewed', () => {
     await runtime.advance(1_000);
     expect(await owners()).toEqual([[], [], []]);
     await quorum.close();
+  });
+});
+
+describe('a lock with a long lease on a quorum', () => {
+  const world = openVirtualWorld();
+
+  it('is released on a node that was away for a minute when it was released', async () => {
+    const { runtime, nodes, quorum, owners } = openQuorum(world.runtime);
+    const { locks } = await world.process({ client: { backend: quorum, id: 'own' } });
+    const lease = await runtime.until(locks.acquire('order', { leaseTime: '10m' }));
+    const key = locks.engine.services.keyOf('order', 'test');
+    nodes[2].disturb(refused, 'release');
+    await runtime.until(lease.release());
+    await runtime.advance(60_000);
+    expect(await owners(key)).toEqual([[], [], [lease.owner]]);
+    nodes[2].heal();
+    await runtime.advance(5_000);
+    expect(await owners(key)).toEqual([[], [], []]);
   });
 });
 
