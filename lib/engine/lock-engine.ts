@@ -72,7 +72,7 @@ export class LockEngine {
     this.table = new LockTable(services);
     this.synchronizers = new Synchronizers(services, watchdogTimeout);
     this.shutdown = new Shutdown(services, this.synchronizers, shutdownTimeout, commandTimeout);
-    this.inspector = new LockInspector(services, this.table, keyPrefix);
+    this.inspector = new LockInspector(services, keyPrefix);
     this.defaults = { ...DEFAULT_TERMS, waitTime, outageTimeout, leaseTime: watchdogTimeout, onLost, release, reentry };
     this.leaseDefaults = { ...this.defaults, release: 'confirmed' };
     this.tryDefaults = { ...this.leaseDefaults, waitTime: toWaitTime(0, 'waitTime'), dropsBusy: true };

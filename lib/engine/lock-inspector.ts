@@ -9,8 +9,6 @@ import { isOwnerOf } from '../backends/owner-ids.js';
 import type { SynchronizerState } from '../backends/synchronizer-state.js';
 import type { HolderClient } from './clients/describe-holder.js';
 import { LockKeyError, LockUnavailableError } from './errors.js';
-import type { LockTable } from './lock-table.js';
-import type { FairQueue } from './queue/fair-queue.js';
 import type { Services } from './services.js';
 import { toKey, toLockName } from './terms/lock-name.js';
 
@@ -18,7 +16,6 @@ import { toKey, toLockName } from './terms/lock-name.js';
 export class LockInspector {
   constructor(
     private readonly services: Services,
-    private readonly table: LockTable,
     private readonly keyPrefix: string,
   ) {}
 
@@ -51,8 +48,7 @@ export class LockInspector {
     const owners = await this.ask(name, (key) => this.services.backend.forceRelease(key, expected));
     const { forcedReleases } = this.services;
     forcedReleases.removed({ key: toKey(this.keyPrefix, name, 'The lock'), owners });
-    const queue = this.table.find('fair', name) as FairQueue | undefined;
-    queue?.removed(owners);
+    for (const queue of this.services.work.queues.named(name)) queue.removed?.(owners);
     return owners;
   }
 

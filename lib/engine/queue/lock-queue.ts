@@ -606,6 +606,18 @@ export class LockQueue implements LockKeeper, Asker<LockWaiter, AcquireReply> {
     this.again?.recheck();
   }
 
+  /**
+   * Handles a forced release by this process. The lock may have been granted to its place, by a message that is still to
+   * come.
+   */
+  removed(owners: readonly string[]): void {
+    const { place } = this;
+    if (place === undefined || this.attempts > 0 || !owners.includes(place.owner)) return;
+    this.placeOf?.dropPlace(place.owner);
+    this.place = this.placeOf = undefined;
+    this.again?.recheck();
+  }
+
   /** Keeps the place in the line. */
   private keepPlace(): void {
     const places = (): readonly RegisteredWaiter[] =>

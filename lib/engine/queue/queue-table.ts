@@ -16,6 +16,8 @@ export interface LocalQueue {
   readonly holders: readonly HeldLock[];
   readonly waiting: LinkedQueue<LockWaiter>;
   readonly line: WaitingQueue & { readonly isEmpty: boolean };
+  /** Handles a forced release of these owners by this process. Holders hear of it otherwise. */
+  removed?(owners: readonly string[]): void;
   /** Ends the queue if it has nothing left to do. While the service runs, it may be kept a little for its next caller. */
   endIfIdle(): void;
 }

@@ -254,6 +254,24 @@ describe('a lock that a message grants', () => {
     expect(bob.backend.commands).toEqual(['accept', 'release']);
   });
 
+  it('is asked for anew after its process has released it by force', async () => {
+    const { bob, runtime, held, served } = await waiting();
+    const { backend } = bob;
+    const deliver = backend.deliver;
+    let late = () => {};
+    backend.deliver = (wake, listener) => {
+      late = () => listener(wake);
+      backend.deliver = deliver;
+    };
+    await held.release();
+    expect(await bob.locks.forceRelease('order')).toBe(true);
+    late();
+    const lease = await runtime.until(served);
+    await runtime.settle();
+    expect(lease.held).toBe(true);
+    await lease.release();
+  });
+
   it('goes to the next caller if the first one leaves before', async () => {
     const { bob, runtime, held, served } = await waiting({ waitTime: 5 });
     const next = bob.locks.acquire('order');
