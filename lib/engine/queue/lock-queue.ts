@@ -461,7 +461,10 @@ export class LockQueue implements LockKeeper, Asker<LockWaiter, AcquireReply> {
       this.line.rest();
       if (this.place !== undefined) this.keepPlace();
       // Without a place, nobody is told of a release. It was given up, or the caller that asked tries only once.
-      if (this.hasLine && this.place === undefined && this.whenToAsk.listens) this.whenToAsk.recheck();
+      const isUntold = this.hasLine && this.place === undefined && this.whenToAsk.listens;
+      // Another caller asked, and this process has perhaps heard before the request that the place was granted the lock.
+      const isGranted = this.place !== undefined && this.place.owner === reply.holder;
+      if (isUntold || isGranted) this.whenToAsk.recheck();
     }
     this.resume();
   }

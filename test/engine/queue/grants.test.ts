@@ -272,6 +272,34 @@ describe('a lock that a message grants', () => {
     await lease.release();
   });
 
+  it('is noticed by the next caller when one that tries once has asked after the message', async () => {
+    const { bob, runtime, held, served } = await waiting();
+    const { locks, backend } = bob;
+    await held.release();
+    const first = await runtime.until(served);
+    backend.disturb(refused, 'release');
+    await first.release(); // in the background, which those that ask meanwhile wait for
+    const answer = latch();
+    backend.disturb(answerAfter(answer.promise), 'acquire');
+    const leaves = new AbortController();
+    const leaver = errorOf(locks.acquire('order', { signal: leaves.signal }));
+    await runtime.settle();
+    const [trier, patient] = [locks.tryAcquire('order'), locks.acquire('order')];
+    await runtime.settle();
+    backend.heal();
+    backend.disturb(refused, 'release');
+    answer.open();
+    await runtime.settle();
+    leaves.abort();
+    await leaver;
+    backend.heal();
+    const start = runtime.monotonic();
+    expect(await runtime.until(trier)).toBeNull();
+    const lease = await runtime.until(patient);
+    expect(runtime.monotonic() - start).toBeLessThan(CLAIM / 2);
+    await lease.release();
+  });
+
   it('goes to the next caller if the first one leaves before', async () => {
     const { bob, runtime, held, served } = await waiting({ waitTime: 5 });
     const next = bob.locks.acquire('order');
