@@ -10,12 +10,15 @@ export function isKept({ keepUntil, lost }: HeldLock, now: Moment): boolean {
   return keepUntil > now.monotonic && lost === undefined;
 }
 
+/** The services that are needed here. */
+type Needs = Pick<Services, 'backend' | 'backgroundReleases' | 'clock' | 'events' | 'runtime' | 'watchdog'>;
+
 /**
  * Shortens the lease to the time for which the lock has to be kept, and lets it lapse. It is neither renewed nor
  * released.
  */
 export async function leaveToLapse(
-  { backend, clock, events, watchdog }: Pick<Services, 'backend' | 'clock' | 'events' | 'watchdog'>,
+  { backend, backgroundReleases, clock, events, runtime, watchdog }: Needs,
   lock: HeldLock,
   now: Moment,
 ): Promise<ReleaseOutcome> {
@@ -24,6 +27,8 @@ export async function leaveToLapse(
   lock.forgetShares();
   watchdog.drop(lock);
   lock.downgrade?.abandon(); // a write lease lasts as long as the read lease of its owner
+  // A late copy of the acquisition would give it its whole lease again.
+  if (lock.lateCopiesUntil !== undefined) runtime.timer(leaseTime, () => backgroundReleases.followUp(lock));
   try {
     const isThere = await backend.renew({ key, type, owner, leaseTime });
     // After `leaseTime`, a second copy of the command may have found the shortened lease already ended.

@@ -30,6 +30,21 @@ describe('a lock with holdAtLeast', () => {
     expect(backend.count('renew')).toBe(1);
   });
 
+  it('is free then, although a late copy of its acquisition is executed', async () => {
+    const { locks, backend, runtime } = await world.process();
+    backend.disturb(async (execute) => {
+      runtime.timer(3_000, () => void execute());
+      return { ...(await execute()), validUntil: runtime.wall() + 4_000 };
+    }, 'acquire');
+    const lease = await locks.acquire('cron');
+    backend.heal();
+    await locks.holdWhile(lease, () => {}, options);
+    await runtime.advance(4_990);
+    expect(await locks.isLocked('cron')).toBe(true);
+    await runtime.advance(1_000);
+    expect(await locks.isLocked('cron')).toBe(false);
+  });
+
   it('leaves nothing in the process, and is not waited for at shutdown', async () => {
     const process = await world.process();
     await process.locks.holdWhile(await process.locks.acquire('cron'), () => 42, options);
