@@ -1,12 +1,13 @@
 import { BackOff } from '../backends/back-off.js';
-import { type BackendError, noAnswer } from '../backends/lock-backend.js';
+import { type BackendError, type LockBackend, noAnswer } from '../backends/lock-backend.js';
 import type { Runtime, Timer } from '../backends/runtime.js';
 import { LockBusyError, LockLostError, LockUnavailableError } from '../engine/errors.js';
 import type { BusyLock, WantedGroup } from '../engine/several/all-or-none.js';
 import type { Wanted } from '../engine/several/hold-and-wait.js';
 import { FOREVER } from '../engine/terms/duration.js';
-import type { WaitTerms } from '../engine/wait/caller.js';
+import type { Caller, WaitTerms } from '../engine/wait/caller.js';
 import { InterruptibleSleep } from '../engine/wait/interruptible-sleep.js';
+import { SILENCE } from '../engine/wait/outage-limit.js';
 import { CombinedLease, isAged, type MemberLease, releaseUnused } from './combined-lease.js';
 import type { CombinedLock } from './combined-lock.js';
 import type { LeaseRequest, LockHandle } from './lock-handle.js';
@@ -126,9 +127,13 @@ export class Majority implements WantedGroup<MemberLease>, Wanted {
 
   left(): void {}
 
-  outage(): BackendError | undefined {
-    if (this.refusal === undefined) return this.asking ? this.unanswered() : undefined;
-    return this.refusal instanceof LockUnavailableError ? (this.refusal.cause as BackendError | undefined) : undefined;
+  outage({ terms }: Caller<never>): BackendError | undefined {
+    const { refusal, asking, backends } = this;
+    if (refusal !== undefined)
+      return refusal instanceof LockUnavailableError ? (refusal.cause as BackendError | undefined) : undefined;
+    // As for a single lock: a wait that is shorter than a round trip on healthy connections proves nothing.
+    const isShort = terms.waitTime < SILENCE && backends.every(({ connectionError }) => connectionError === undefined);
+    return asking && !isShort ? this.unanswered() : undefined;
   }
 
   explained(failure: BackendError): BackendError {
@@ -260,8 +265,12 @@ export class Majority implements WantedGroup<MemberLease>, Wanted {
     throw new LockUnavailableError(`The locks ${name} could not be acquired: ${cause.message}`, name, { cause });
   }
 
+  private get backends(): readonly LockBackend[] {
+    return this.lock.engines.map(({ settings }) => settings.backend);
+  }
+
   private unanswered(): BackendError {
-    const backends = this.lock.engines.map(({ settings }) => settings.backend);
+    const { backends } = this;
     const silent = backends.find(({ connectionError }) => connectionError !== undefined) ?? backends[0];
     return noAnswer(silent, this.terms.waitTime);
   }

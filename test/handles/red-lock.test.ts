@@ -12,7 +12,7 @@ import { type LockProcess, nothingIsLeft, openWorld, STORES } from '../support/l
 import { errorOf, latch, Section } from '../support/section.js';
 import { woken } from '../support/time-limits.js';
 import { until } from '../support/until.js';
-import { refused } from '../support/watched/watched-backend.js';
+import { answerAfter, refused } from '../support/watched/watched-backend.js';
 import { locked } from './locked.js';
 
 describe.each(STORES)('the red lock over three services, on %s', (store) => {
@@ -120,6 +120,17 @@ describe.each(STORES)('the red lock over three services, on %s', (store) => {
     await until(() => one[1].backend.count('acquire') > 4);
     one[1].backend.heal();
     await waiting;
+  });
+
+  it('is busy for a caller whose wait ends within a round trip', async () => {
+    const one = await open();
+    await locked(redLock(one), () => {}); // now all are connected
+    await free(one);
+    const answer = latch();
+    for (const { backend } of one) backend.disturb(answerAfter(answer.promise), 'acquire');
+    expect(await redLock(one).tryLock(5)).toBeNull();
+    answer.open();
+    await free(one);
   });
 
   it('wait and lease time-outs', async () => {
