@@ -1,4 +1,5 @@
 import type { BackendError } from '../../backends/lock-backend.js';
+import { unusedOwner } from '../ask/unused-owner.js';
 import type { Services } from '../services.js';
 import type { HeldLock, ReleaseOutcome } from './held-lock.js';
 import type { Moment } from './lease-clock.js';
@@ -27,8 +28,9 @@ export async function leaveToLapse(
   lock.forgetShares();
   watchdog.drop(lock);
   lock.downgrade?.abandon(); // a write lease lasts as long as the read lease of its owner
-  // A late copy of the acquisition would give it its whole lease again.
-  if (lock.lateCopiesUntil !== undefined) runtime.timer(leaseTime, () => backgroundReleases.followUp(lock));
+  // It would last longer if a late copy of the acquisition were executed, or while its owner reads.
+  if (lock.lateCopiesUntil !== undefined || lock.downgrade !== undefined)
+    runtime.timer(leaseTime, () => backgroundReleases.release(unusedOwner(lock)));
   try {
     const isThere = await backend.renew({ key, type, owner, leaseTime });
     // After `leaseTime`, a second copy of the command may have found the shortened lease already ended.

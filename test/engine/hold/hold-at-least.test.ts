@@ -169,6 +169,24 @@ describe('a lock with holdAtLeast', () => {
     expect(await other.locks.isLocked('cron')).toBe(false);
   });
 
+  it('admits readers after that time, and writers after the reader inside of the write lock that outlives it', async () => {
+    const { locks, runtime } = await world.process();
+    const other = await world.process();
+    let reading: Promise<void> | undefined;
+    const body = async () => {
+      reading = locks.withLock('page', { type: 'read' }, () => sleep(6_000));
+      await sleep(100);
+    };
+    await runtime.until(locks.holdWhile(await locks.acquire('page', { type: 'write' }), body, options));
+    await runtime.advance(5_000);
+    const reader = await other.locks.tryAcquire('page', { type: 'read' });
+    expect(reader).not.toBeNull();
+    await reader?.release();
+    expect(await other.locks.tryAcquire('page', { type: 'write' })).toBeNull();
+    await runtime.until(reading as Promise<void>);
+    expect(await other.locks.tryAcquire('page', { type: 'write' })).not.toBeNull();
+  });
+
   it('reports its loss', async () => {
     const { locks, runtime } = await world.process({ watchdogTimeout: ms(300) });
     const other = await world.process();
