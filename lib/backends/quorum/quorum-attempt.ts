@@ -70,7 +70,7 @@ export async function attempt(nodes: QuorumNodes, request: Attempt): Promise<Out
   }
   try {
     const grant = await agreeOnTokens(nodes, new Map(grants), owners, timeout);
-    cleanUp(nodes, collected, request);
+    cleanUp(nodes, calls, collected, request);
     return grant;
   } catch (error) {
     // Other callers may have seen one of these owners as the holder, and may be waiting for its release message.
@@ -111,21 +111,24 @@ function revokeAll(
 
 /**
  * Cleans up after an attempt that succeeded: predecessors may still be on nodes that did not answer, and writers are
- * registered as waiters on nodes that were busy.
+ * registered as waiters on nodes that are busy, however late they say so.
  */
 function cleanUp(
   nodes: QuorumNodes,
+  calls: readonly NodeCall<NodeReply>[],
   { replies }: NodeReplies<NodeReply>,
   { owners, predecessors, leaseTime }: Attempt,
 ): void {
+  const writers = owners.filter(({ type }) => type === 'write');
   for (const [index, node] of nodes.all.entries()) {
-    const reply = replies.get(index);
-    if (reply === undefined) {
+    if (!replies.has(index))
       for (const owner of predecessors) node.revoke(owner, Promise.resolve({ possible: true }), leaseTime, true);
-    } else if (isBusy(reply)) {
-      for (const owner of owners.filter(({ type }) => type === 'write'))
-        node.removeWaiter(owner, nodes.nodeTimeout).inTime.catch(() => {});
-    }
+    if (writers.length === 0) continue;
+    const unregister = (reply: NodeReply) => {
+      if (isBusy(reply))
+        for (const owner of writers) node.removeWaiter(owner, nodes.nodeTimeout).inTime.catch(() => {});
+    };
+    calls[index].settled.then(unregister, () => {});
   }
 }
 

@@ -160,6 +160,30 @@ describe('a lock with a long lease on a quorum', () => {
   });
 });
 
+describe('a write lock on a quorum', () => {
+  it('leaves no place in the line of a node that is busy, and answers after the others', async () => {
+    const { runtime, nodes, quorum } = openQuorum();
+    const reader = {
+      key: KEY,
+      type: 'read',
+      owner: 'other:1',
+      leaseTime: 30_000,
+      reserve: 0,
+      waiterTimeout: 0,
+    } as const;
+    await nodes[2].acquire(reader);
+    const answer = latch();
+    nodes[2].disturb(answerAfter(answer.promise), 'acquire');
+    const writer = { ...reader, type: 'write', owner: 'own:1', waiterTimeout: 20_000 } as const;
+    expect(await runtime.until(quorum.acquire(writer))).toMatchObject({ acquired: true });
+    nodes[2].heal();
+    answer.open();
+    await runtime.settle();
+    expect(await nodes[2].acquire({ ...reader, owner: 'other:2' })).toMatchObject({ acquired: true });
+    await quorum.close();
+  });
+});
+
 describe('a read lock on a quorum', () => {
   it('is restored on a node that has lost it, although a writer waits there', async () => {
     const { runtime, nodes, quorum, owners } = openQuorum();
