@@ -62,11 +62,23 @@ export class Downgrade implements LockKeeper, ReadDowngrade, Asker<Reader, Acqui
     return this.write.key;
   }
 
+  /**
+   * The write lock was given back or lost while the read lock was being confirmed. Its owner id must not be sent again. (A
+   * write lock that is only left to lapse still has shares.)
+   */
+  private get writerHasLeft(): boolean {
+    return this.write.shares.length === 0 || this.write.lost !== undefined;
+  }
+
   enqueue(waiter: Reader): void {
     const { read } = this;
     const state = read && this.services.watchdog.judge(read);
     if (read !== undefined && state === 'held') return waiter.grant(read);
     if (read !== undefined && state === 'unsure') return this.confirm(read, waiter);
+    if (this.writerHasLeft && this.pending === undefined) {
+      this.waiting.add(waiter);
+      return this.dismiss();
+    }
     if (!mayWait(this.services, waiter, this.key)) return;
     this.waiting.add(waiter);
     waiter.watch(() => {

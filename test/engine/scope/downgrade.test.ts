@@ -2,7 +2,7 @@ import { LockLostError, LockUnavailableError } from '../../../lib/engine/errors.
 import type { LockOptions } from '../../../lib/engine/terms/lock-options.js';
 import { openVirtualWorld } from '../../support/lock-world.js';
 import { errorOf, latch } from '../../support/section.js';
-import { answerAfter, answerLost, refused } from '../../support/watched/watched-backend.js';
+import { answerAfter, answerLost, type Disturbance, refused } from '../../support/watched/watched-backend.js';
 
 describe('a writer that reads in its own scope', () => {
   const world = openVirtualWorld();
@@ -43,6 +43,29 @@ describe('a writer that reads in its own scope', () => {
     await reading.release();
     await (await runtime.until(waiters[1])).release();
     await (await runtime.until(waiters[2])).release();
+  });
+
+  it('reads under another owner id if the write lock was given back while its read lock was being confirmed', async () => {
+    const { locks, backend, runtime } = await world.process();
+    const write = await locks.acquire('page', { type: 'write' });
+    const read = () => locks.acquire('page', { type: 'read' });
+    await (await write.run(read)).release();
+    runtime.setWallClock(5_000);
+    const answer = latch();
+    const onlyOfReaders: Disturbance = async (execute, request) => {
+      const reply = await execute();
+      if ((request as { type: string }).type === 'read') await answer.promise;
+      return reply;
+    };
+    backend.disturb(onlyOfReaders, 'renew');
+    const reading = write.run(read);
+    await runtime.settle();
+    await write.release();
+    answer.open();
+    const lease = await runtime.until(reading);
+    expect(lease.owner).not.toBe(write.owner);
+    await lease.release();
+    expect(await locks.isLocked('page')).toBe(false);
   });
 
   it('waits out an outage for its read lock', async () => {
