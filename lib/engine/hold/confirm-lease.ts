@@ -21,7 +21,7 @@ class Confirmation extends Caller<boolean> {
 
 /**
  * Finds out whether a lock is still held after the clocks have diverged. Settles when the backend has confirmed the
- * lock or reports that it is gone, or when its lease has ended meanwhile. Acquiring the lock again instead would make
+ * lock or reports that it is gone, or when its lease has ended or it was given back meanwhile. Acquiring the lock again instead would make
  * the caller wait for itself.
  *
  * @throws LockUnavailableError when the backend gives no answer within the waitTime of `terms`, LockAbortedError
@@ -36,7 +36,8 @@ export function confirmLease(services: Needs, held: HeldLock, terms: WaitTerms):
     const check = () => {
       if (caller.settled) return;
       const state = watchdog.judge(held);
-      if (state !== 'unsure') return caller.grant(state === 'held');
+      // What was given back meanwhile is confirmed by no answer.
+      if (state !== 'unsure' || !watchdog.guards(held)) return caller.grant(state === 'held');
       if (caller.triesOnce) return caller.refuse(unavailableError(caller, backend, failure));
       timer = runtime.timer(backOff.next(), ask, 'keep-alive');
     };

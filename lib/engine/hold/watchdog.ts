@@ -161,6 +161,11 @@ export class Watchdog<Thing extends Renewable<Thing>> {
     if (this.timers.size > 0) this.clearTimer(thing);
   }
 
+  /** Whether it was neither given back nor lost, as far as the watchdog knows. */
+  guards(thing: Thing): boolean {
+    return thing.list !== undefined || this.timers.has(thing);
+  }
+
   /**
    * Whether a thing is held at this moment, by the clocks alone. Past its deadline it is declared lost, even if no
    * timer has fired yet. `unsure`: the clocks have diverged; {@link confirmNow} finds out.
@@ -512,10 +517,6 @@ export class Watchdog<Thing extends Renewable<Thing>> {
   }
 
   // ── State of a thing ───────────────────────────────────────────────────────────────────────────────────────────────
-
-  private guards(thing: Thing): boolean {
-    return thing.list !== undefined || this.timers.has(thing);
-  }
 
   /** Milliseconds for which a thing is certainly held. */
   private left({ validFor, confirmed }: Thing, now?: Moment): number {

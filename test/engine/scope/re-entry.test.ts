@@ -1,7 +1,8 @@
 import { LockBusyError, LockLostError, LockUnavailableError } from '../../../lib/engine/errors.js';
+import type { Lease } from '../../../lib/engine/lease/lease.js';
 import { leftovers, NOTHING, openVirtualWorld } from '../../support/lock-world.js';
 import { errorOf, latch } from '../../support/section.js';
-import { refused } from '../../support/watched/watched-backend.js';
+import { answerAfter, refused } from '../../support/watched/watched-backend.js';
 
 describe('code that acquires a lock that it holds already', () => {
   const world = openVirtualWorld();
@@ -50,6 +51,22 @@ describe('code that acquires a lock that it holds already', () => {
       backend.heal();
       expect(await runtime.until(next)).toBe('inside');
     });
+  });
+
+  it('acquires it anew at once if it was given back before the backend has confirmed it', async () => {
+    const { locks, backend, runtime } = await world.process();
+    const answer = latch();
+    let leaked: Promise<Lease> | undefined;
+    await locks.withLock('page', async () => {
+      runtime.suspend(5_000);
+      backend.disturb(answerAfter(answer.promise), 'renew');
+      leaked = locks.acquire('page');
+      await runtime.settle();
+    });
+    answer.open();
+    const lease = await runtime.until(leaked as Promise<Lease>, 1_000);
+    expect(lease.held).toBe(true);
+    await lease.release();
   });
 
   it('waits no longer than its waitTime in all for a lock that turns out to be lost', async () => {
