@@ -202,11 +202,13 @@ export class Watchdog<Thing extends Renewable<Thing>> {
   }
 
   /**
-   * Asks the backend whether a thing is held: by a renewal, or for a fixed lease by asking for the remaining time.
+   * Asks the backend whether a thing is held: by a renewal, or for a fixed lease by asking for the remaining time. What is
+   * left to lapse must not be renewed.
    *
    * @throws BackendError when there is no answer
    */
   async confirmNow(thing: Thing): Promise<void> {
+    if (!this.guards(thing)) return;
     if (thing.claim !== undefined) return this.set(thing, thing.leaseTime, 'gone-at-confirmation');
     if (!thing.fixed) return this.set(thing, thing.validFor, 'gone-at-confirmation');
     const sent = this.clock.now();

@@ -187,6 +187,22 @@ describe('a lock with holdAtLeast', () => {
     expect(await other.locks.tryAcquire('page', { type: 'write' })).not.toBeNull();
   });
 
+  it('is free then, although work that outlives its body waits for its confirmation', async () => {
+    const { locks, backend, runtime } = await world.process();
+    let leaked: Promise<Lease> | undefined;
+    const body = async () => {
+      runtime.suspend(5_000);
+      backend.disturb(refused, 'renew');
+      leaked = locks.acquire('cron');
+      await runtime.settle();
+      backend.heal();
+    };
+    await runtime.until(locks.holdWhile(await locks.acquire('cron'), body, options));
+    const lease = await runtime.until(leaked as Promise<Lease>, 6_000);
+    await lease.release();
+    expect(await locks.isLocked('cron')).toBe(false);
+  });
+
   it('reports its loss', async () => {
     const { locks, runtime } = await world.process({ watchdogTimeout: ms(300) });
     const other = await world.process();
