@@ -1,6 +1,4 @@
 import { describeDeadlocks } from './describe-deadlocks.js';
-import { describeRedLocks } from './describe-red-locks.js';
 
 // npm test runs these in virtual time, in memory; on Redis, each deadlock takes seconds to be found.
 describeDeadlocks('Redis');
-describeRedLocks('Redis');

@@ -1,0 +1,3 @@
+import { describeDeadlocksWithPermits } from './describe-deadlocks-with-permits.js';
+
+describeDeadlocksWithPermits('memory');
