@@ -74,17 +74,21 @@ export class HeldLocks {
   }
 
   /** Returns false if the lock is lost. */
-  private async setLease({ key, owner, session }: Holding, leaseTime: number): Promise<boolean> {
+  private async setLease(holding: Holding, leaseTime: number): Promise<boolean> {
     const { control, failures, pool, server } = this.tools;
+    const { key, owner, session } = holding;
     const { connection } = session;
+    holding.leaseTime = leaseTime;
+    const longest = this.holdings.longestLease(session);
     try {
-      if (session.leaseTime === leaseTime) await server.touch(connection);
+      if (session.leaseTime === longest) await server.touch(connection);
       else {
-        session.leaseTime = leaseTime;
-        await server.locks.setLease(connection, leaseTime);
+        session.leaseTime = undefined; // not known until there is an answer
+        await server.locks.setLease(connection, longest);
+        session.leaseTime = longest;
         for (const other of session.keys)
           await control.run((controlling) =>
-            server.noteLease(controlling, other, this.holdings.find(other)?.owner ?? owner, leaseTime),
+            server.noteLease(controlling, other, this.holdings.find(other)?.owner ?? owner, longest),
           );
       }
       return this.holdings.find(key)?.session === session;

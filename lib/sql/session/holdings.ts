@@ -8,6 +8,8 @@ export interface Holding {
   owner: string;
   /** The last token in its note. `undefined`: the content of the note is not known. */
   token: number | undefined;
+  /** The time that its last renewal asked for, in milliseconds. */
+  leaseTime: number;
   readonly session: HoldingSession;
 }
 
@@ -19,8 +21,8 @@ export class HoldingSession {
   /** The notes of locks that their owners have given back. */
   readonly given: Pick<Holding, 'key' | 'owner' | 'token'>[] = [];
 
-  /** The idle time after which the server ends the session, in milliseconds. */
-  leaseTime = 0;
+  /** The idle time after which the server ends the session, in milliseconds. `undefined`: it is not known. */
+  leaseTime: number | undefined;
   /** The transaction of its {@link Grant}. */
   transaction = 0;
   /** Why it will end, if this process knows. */
@@ -51,7 +53,7 @@ export class Holdings {
     connection: SqlConnection,
     transaction: number,
     leaseTime: number,
-    locks: readonly Omit<Holding, 'session'>[],
+    locks: readonly Omit<Holding, 'session' | 'leaseTime'>[],
   ): void {
     const session = this.sessionOf(connection);
     session.leaseTime = leaseTime;
@@ -60,7 +62,7 @@ export class Holdings {
     session.given.length = 0;
     for (const { key, type, owner, token } of locks) {
       session.keys.add(key);
-      this.byKey.set(key, { key, type, owner, token, session });
+      this.byKey.set(key, { key, type, owner, token, leaseTime, session });
     }
   }
 
@@ -70,6 +72,11 @@ export class Holdings {
     session.keys.delete(key);
     session.given.push({ key, owner, token });
     return session.keys.size === 0;
+  }
+
+  /** The longest lease of the locks that the session holds: none of them may end before its time. */
+  longestLease({ keys }: HoldingSession): number {
+    return Math.max(...[...keys].map((key) => this.byKey.get(key)?.leaseTime ?? 0));
   }
 
   holds(connection: SqlConnection): boolean {
