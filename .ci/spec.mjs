@@ -3,7 +3,7 @@
 //   npm run suite -- spec --deep          larger bounds
 //   npm run suite -- spec --coverage      how often each action was taken
 //   npm run suite -- spec --traces        only the traces
-//   npm run suite -- spec --promises      only that the promises hold, without the mutants; and the traces
+//   npm run suite -- spec --promises      only that the promises hold, without the mutants; and traces, but no damaged ones
 //   npm run suite -- spec --only Detach   only this module, and its mutants
 import { spawn, spawnSync } from 'node:child_process';
 import { once } from 'node:events';
@@ -177,7 +177,7 @@ if (!values.traces) {
 }
 for (const step of values.only === undefined ? ['.ci/build/embed.mjs', 'test/spec/traces/check-traces.ts'] : []) {
   const loader = ['--import', './test/support/jest/typescript-loader.mjs'];
-  const { status } = spawnSync(process.execPath, [...loader, step, jar], {
+  const { status } = spawnSync(process.execPath, [...loader, step, jar, ...(values.promises ? ['--promises'] : [])], {
     cwd: root,
     stdio: ['ignore', 'inherit', 'inherit'],
   });
