@@ -21,8 +21,8 @@ export function isReadWrite(type: HeldType): type is 'read' | 'write' {
 }
 
 /**
- * The lock types that `LockBackend.transfer` supports. Readers share a lock for as long as they want, and a fair lock goes to the head of its
- * queue, which may be in another process. A flight ends with its result.
+ * The lock types that `LockBackend.transfer` supports. Readers share a lock for as long as they want, and a fair lock
+ * goes to the head of its queue, which may be in another process. A flight ends with its result.
  *
  * @publicApi
  */
@@ -133,9 +133,9 @@ export interface Busy extends Answered {
    */
   readonly spent?: boolean;
   /**
-   * Set when the lock is held as another kind than this request's, or by a client whose release does not serve the line,
-   * so that those who wait do not hear of its release: listen as this type, too. (`fair` always listens as `'reentrant'`, too, because replies do not
-   * distinguish them.)
+   * Set when the lock is held as another kind than this request's, or by a client whose release does not serve the
+   * line, so that those who wait do not hear of its release: listen as this type, too. (`fair` always listens as
+   * `'reentrant'`, too, because replies do not distinguish them.)
    */
   readonly heldAs?: 'reentrant' | 'write';
   /** Whether a later call has taken the place of this {@link NewestCall}. It has no place any more. */

@@ -21,8 +21,8 @@ class Confirmation extends Caller<boolean> {
 
 /**
  * Finds out whether a lock is still held after the clocks have diverged. Settles when the backend has confirmed the
- * lock or reports that it is gone, or when its lease has ended or it was given back meanwhile. Acquiring the lock again instead would make
- * the caller wait for itself.
+ * lock or reports that it is gone, or when its lease has ended or it was given back meanwhile. Acquiring the lock again
+ * instead would make the caller wait for itself.
  *
  * @throws LockUnavailableError when the backend gives no answer within the waitTime of `terms`, LockAbortedError
  */
