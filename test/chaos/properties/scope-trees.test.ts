@@ -4,23 +4,22 @@ import { ScopeTree, type TreeSettings } from './scope-tree.js';
 const SEED = Number(process.env.PROPERTY_SEED ?? 1);
 const LONG = Number(process.env.CHAOS_LONG ?? 1);
 
-// The mistakes that these trees have found showed within some 1,200 seeds of readers and writers: CHAOS_LONG=5.
 describe('random trees of scopes', () => {
   const world = openVirtualWorld();
 
   it.each<[string, TreeSettings, number, readonly string[]]>([
-    ['re-entrant locks', { readWrite: false, faults: false, jumps: true }, 80, ['LockBusyError']],
+    ['re-entrant locks', { readWrite: false, faults: false, jumps: true }, 400, ['LockBusyError']],
     [
       'readers and writers',
       { readWrite: true, faults: false, jumps: false },
-      240,
+      1_200,
       ['LockBusyError', 'LockUpgradeError'],
     ],
-    ['readers and writers while clocks jump', { readWrite: true, faults: false, jumps: true }, 100, ['LockBusyError']],
+    ['readers and writers while clocks jump', { readWrite: true, faults: false, jumps: true }, 500, ['LockBusyError']],
     [
       'readers and writers while everything goes wrong',
       { readWrite: true, faults: true, jumps: true },
-      160,
+      800,
       ['LockUpgradeError', 'LockLostError'],
     ],
   ])(

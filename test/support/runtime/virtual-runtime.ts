@@ -3,6 +3,9 @@ import type { Runtime, Timer } from '../../../lib/backends/runtime.js';
 import { nodeRuntime } from '../../../lib/engine/node-runtime.js';
 import { HEARTBEAT } from './counting-runtime.js';
 
+/** What is left of a lease may be a rounding error, which would not move the time on. Real timers wait for 1 ms then. */
+const LEAST_DELAY = 1e-6;
+
 interface Event {
   readonly due: number;
   /** If two timers are due at the same time, the earlier one fires first. */
@@ -38,7 +41,7 @@ export class VirtualRuntime implements Runtime {
 
   timer(delay: number, callback: () => void, keepAlive?: 'keep-alive'): Timer {
     const event = {
-      due: this.now + Math.max(delay, 0),
+      due: this.now + (delay > 0 ? Math.max(delay, LEAST_DELAY) : 0),
       order: ++this.order,
       keepAlive: keepAlive === 'keep-alive',
       callback,
