@@ -134,8 +134,8 @@ export interface Busy extends Answered {
   readonly spent?: boolean;
   /**
    * Set when the lock is held as another kind than this request's, or by a client whose release does not serve the
-   * line, so that those who wait do not hear of its release: listen as this type, too. (`fair` always listens as
-   * `'reentrant'`, too, because replies do not distinguish them.)
+   * line. Callers that wait would not hear of its release, so listen for this type as well. (`fair` always listens for
+   * `'reentrant'` as well, because replies do not distinguish the two.)
    */
   readonly heldAs?: 'reentrant' | 'write';
   /** Whether a later call has taken the place of this {@link NewestCall}. It has no place any more. */

@@ -21,6 +21,7 @@ import { printsAs } from '../prints-as.js';
 import { QUORUM_CONFIRMS } from '../reasons-to-confirm.js';
 import type { Runtime } from '../runtime.js';
 import type { Subscription, Wake } from '../subscription.js';
+import type { Grant } from './agree-on-tokens.js';
 import { busyReply } from './busy-reply.js';
 import { countReplies } from './collect-replies.js';
 import { attempt, type NodeBusy, type NodeReply, type Outcome } from './quorum-attempt.js';
@@ -43,10 +44,10 @@ export interface QuorumBackendOptions {
 /** How long a release is repeated on a node that did not answer if nobody says when the lease ends, in ms. */
 const RELEASE_RETRY_TIME = 30_000;
 
-/** A renewal of which it is not known yet whether a majority has executed it. */
+/** A renewal that a majority may or may not have executed. */
 interface Renewal {
   readonly of: OwnerRef;
-  /** The owner was asked to leave after that. */
+  /** The owner's lock was released or handed over meanwhile. */
   isOver: boolean;
 }
 
@@ -119,9 +120,7 @@ export class QuorumBackend implements LockBackend {
     };
     const outcome = await this.attempt([request], request.leaseTime, [], async (backend) => {
       const reply = await backend.acquire(asked);
-      return reply.acquired
-        ? { granted: true, tokens: [reply.token], reserved: reply.reserved, validUntil: reply.validUntil }
-        : { ...reply, granted: false, index: 0 };
+      return reply.acquired ? grantOf(reply) : { ...reply, granted: false, index: 0 };
     });
     if (outcome.granted) return { acquired: true, token: outcome.tokens[0], reserved: outcome.reserved };
     return busyReply(this.nodes, [request.key], outcome, this.nodes.runtime.monotonic() - since);
@@ -170,9 +169,7 @@ export class QuorumBackend implements LockBackend {
     this.leaves(predecessors[0]);
     const outcome = await this.attempt([{ key, type, owner: to }], leaseTime, predecessors, async (backend) => {
       const reply = await backend.transfer(request);
-      return reply === undefined
-        ? NOT_THERE
-        : { granted: true, tokens: [reply.token], reserved: reply.reserved, validUntil: reply.validUntil };
+      return reply === undefined ? NOT_THERE : grantOf(reply);
     });
     if (outcome.granted) return { acquired: true, token: outcome.tokens[0], reserved: outcome.reserved };
     if (outcome.busyNodes.length >= this.nodes.majority) return undefined;
@@ -301,6 +298,10 @@ export class QuorumBackend implements LockBackend {
     }
     if (type === 'permits') throw new BackendError(this.permitsRefusal, 'denied', 'refused');
   }
+}
+
+function grantOf({ token, reserved, validUntil }: Acquired): Grant {
+  return { granted: true, tokens: [token], reserved, validUntil };
 }
 
 printsAs(QuorumBackend, ({ description }) => ({ description }));

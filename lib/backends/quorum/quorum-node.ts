@@ -6,7 +6,7 @@ import type { QuorumMember } from './quorum-member.js';
 
 /** The longest pause, in milliseconds. */
 const LONGEST_PAUSE = 2_000;
-/** No copy of a command is under way for longer, in milliseconds. */
+/** The longest time for which a copy of a command can be under way, in milliseconds. */
 const LONGEST_DOUBT = 60_000;
 
 /** A call to one node. */
@@ -42,7 +42,7 @@ export class QuorumNode {
   private readonly pending = new Map<string, Promise<unknown>>();
   /** Releases that failed and will be sent again. */
   private readonly retries = new Map<string, Timer>();
-  /** Owners for whom an acquisition may still be executed: until when, and since when that is known. */
+  /** For each owner whose acquisition may still be executed: until when, and when this process learned of it. */
   private readonly copies = new Map<string, { readonly validUntil: number; readonly since: number }>();
   private closed = false;
 

@@ -23,7 +23,7 @@ type Start = Pick<FoundWait, 'id' | 'record'>;
 export async function findKnot(reader: WaitReader, start: Start): Promise<PossibleDeadlock | undefined> {
   if (start.record.shared === undefined && !reader.hasReadShared) return undefined;
   const found = await reachable(reader, start);
-  if (!found.some(({ id }) => id === start.id) || !closesKnot(found, start)) return undefined;
+  if (!closesKnot(found, start)) return undefined;
   const blocked = blockedOf(found);
   const isStart = ({ id }: FoundWait) => id === start.id;
   const waits = [...blocked].sort((one, other) => Number(isStart(one)) - Number(isStart(other)));

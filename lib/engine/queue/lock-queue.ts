@@ -590,7 +590,12 @@ export class LockQueue implements LockKeeper, Asker<LockWaiter, AcquireReply> {
   private leaveLine(): void {
     if (this.place === undefined) return;
     unregister(this.services, this.place);
-    this.placeOf?.dropPlace(this.place.owner);
+    this.forgetPlace(this.place);
+  }
+
+  /** Its owner id is not used again. */
+  private forgetPlace({ owner }: Place): void {
+    this.placeOf?.dropPlace(owner);
     this.place = this.placeOf = undefined;
   }
 
@@ -616,8 +621,7 @@ export class LockQueue implements LockKeeper, Asker<LockWaiter, AcquireReply> {
   removed(owners: readonly string[]): void {
     const { place } = this;
     if (place === undefined || this.attempts > 0 || !owners.includes(place.owner)) return;
-    this.placeOf?.dropPlace(place.owner);
-    this.place = this.placeOf = undefined;
+    this.forgetPlace(place);
     this.again?.recheck();
   }
 
