@@ -1,8 +1,9 @@
-import type { AcquireAllReply, AcquireReply, ReleaseReply } from '../../../lib/backends/lock-backend.js';
+import type { AcquireAllReply, AcquireReply } from '../../../lib/backends/lock-backend.js';
 import { isReadWrite } from '../../../lib/backends/lock-requests.js';
 import type { Subject } from '../../chaos/simulation/simulated/link-trace.js';
 import type { SimulationTrace, TracedEvent, TracedRequest } from '../../chaos/simulation/simulation-trace.js';
-import { EPOCH, type Field, localTime, type OwnerId, type Step, serverTime } from './steps.js';
+import { type Fields, Projection, succeeded, tokenOf } from './projection.js';
+import { type OwnerId, type Step, serverTime } from './steps.js';
 
 export interface LockTrace {
   readonly name: string;
@@ -17,7 +18,7 @@ const NOBODY: OwnerId = [0, 0, 0];
  * acquired together, leases that are extended or kept (`holdAtLeast`), and a server whose clock is set.
  */
 export function traceOfLock(trace: SimulationTrace, key: string, name: string): LockTrace | undefined {
-  return trace.isTimed ? new Projection(trace, key).trace(name) : undefined;
+  return trace.isTimed ? new LockProjection(trace, key).trace(name) : undefined;
 }
 
 /** The locks whose steps are worth a trace: exclusive ones, that were acquired alone. */
@@ -35,10 +36,7 @@ export function tracedLocks({ events }: SimulationTrace): readonly string[] {
   return [...keys].filter((key) => !others.has(key));
 }
 
-class Projection {
-  private readonly steps: Step[] = [];
-  private readonly processes: readonly string[];
-  private readonly rates: readonly number[];
+class LockProjection extends Projection {
   private readonly owners = new Map<string, OwnerId>();
   private readonly sentAt = new Map<number, number>();
   private readonly ownerOfCall = new Map<string, string>();
@@ -56,8 +54,7 @@ class Projection {
     private readonly source: SimulationTrace,
     private readonly key: string,
   ) {
-    this.processes = [...source.rates.keys()];
-    this.rates = [...source.rates.values()];
+    super(source.rates);
   }
 
   trace(name: string): LockTrace | undefined {
@@ -86,7 +83,7 @@ class Projection {
         return this.about(event.request, () => this.resent(event.request));
       case 'answered':
         return this.about(event.request, () => {
-          const ok = succeeded(event.request, event.reply);
+          const ok = succeeded(event.request.subject, event.reply);
           this.add('read', { ...this.copyOf(event.request, event.request.read ?? 1), ok });
         });
       case 'failed':
@@ -133,7 +130,7 @@ class Projection {
     const { subject } = request;
     if (!('key' in subject) || subject.key !== this.key) return this.executedStep(event);
     const takes = subject.kind === 'acquire' || subject.kind === 'transfer';
-    const isGranted = holder !== undefined && holder !== this.lastHolder && !(takes && succeeded(request, event.reply));
+    const isGranted = holder !== undefined && holder !== this.lastHolder && !(takes && succeeded(subject, event.reply));
     this.lastHolder = holder;
     // An acquisition finds the lock busy because it has just granted it.
     if (isGranted && takes) this.add('grant', { o: this.owner(holder) });
@@ -167,7 +164,7 @@ class Projection {
     if (subject.kind === 'acquire-all')
       return this.drewAll(reply as AcquireAllReply, subject.types, seen, before, clock);
     if (subject.key === this.key) {
-      const ok = succeeded(request, reply);
+      const ok = succeeded(subject, reply);
       const taken = subject.kind === 'acquire' || subject.kind === 'transfer';
       this.add('execute', {
         ...this.copyOf(request, copy),
@@ -184,7 +181,7 @@ class Projection {
     // A fenced lock has a clock of its own, which begins with a token of the one that all share.
     if (subject.type === 'fenced') {
       if (clock !== before) this.add('other grant', { seen: 0, reserve: 0, token: clock, clock });
-    } else if (succeeded(request, reply)) {
+    } else if (succeeded(subject, reply)) {
       this.add('other grant', { seen, reserve, token: tokensOf(reply).token, clock });
     } else this.add('other raise', { seen, clock });
   }
@@ -214,7 +211,7 @@ class Projection {
   }
 
   private recorded({ record }: TracedEvent & { kind: 'record' }): void {
-    if (record.kind === 'crashed') return this.add('crash', { c: this.processes.indexOf(record.process) + 1 });
+    if (record.kind === 'crashed') return this.add('crash', { c: this.processNumber(record.process) });
     if (record.kind === 'granted' && record.lock === this.key) {
       this.ownerOfCall.set(record.call, record.owner);
       const until = this.local(record.process, record.validUntil as number);
@@ -262,7 +259,7 @@ class Projection {
     let owner = this.owners.get(id);
     if (owner === undefined) {
       const [process, number] = id.split(':');
-      owner = [this.processes.indexOf(process) + 1, Number(number), this.source.commandTimeout * 1000];
+      owner = [this.processNumber(process), Number(number), this.source.commandTimeout * 1000];
       this.owners.set(id, owner);
     }
     return owner;
@@ -272,15 +269,9 @@ class Projection {
     return this.local(process, this.now.at);
   }
 
-  /** A moment of virtual time on a process's own clock. */
-  private local(process: string, at: number): number {
-    return localTime(at, this.source.rates.get(process) as number);
-  }
-
-  private add(e: string, fields: Readonly<Record<string, Field>>): void {
+  protected add(e: string, fields: Fields): void {
     const { at, server } = this.now;
-    const cl = this.rates.map((rate) => localTime(at, rate));
-    this.steps.push({ e, t: serverTime(server), cl, ...fields });
+    this.steps.push({ e, t: serverTime(server), cl: this.clocksAt(at), ...fields });
   }
 }
 
@@ -290,24 +281,7 @@ function deadlineOf({ kind }: Subject, validUntil: number | undefined): number {
   return validUntil === undefined ? 2 ** 31 - 1 : serverTime(validUntil);
 }
 
-function tokenOf(token: number): number {
-  return token === 0 ? 0 : token - EPOCH * 1000;
-}
-
 function tokensOf(reply: unknown): { token: number; reserved: number } {
   const { token, reserved } = reply as AcquireReply & { acquired: true };
   return { token: tokenOf(token), reserved };
-}
-
-function succeeded({ subject }: TracedRequest, reply: unknown): boolean {
-  switch (subject.kind) {
-    case 'renew':
-      return reply as boolean;
-    case 'release':
-      return (reply as ReleaseReply).released;
-    case 'transfer':
-      return reply !== undefined;
-    default:
-      return (reply as AcquireReply).acquired;
-  }
 }

@@ -1,7 +1,8 @@
-import type { Acquired, AcquireReply, ReleaseReply } from '../../../lib/backends/lock-backend.js';
+import type { Acquired } from '../../../lib/backends/lock-backend.js';
 import type { TracedRequest } from '../../chaos/simulation/simulation-trace.js';
+import { type Fields, NumberedProjection, succeeded, tokenOf } from './projection.js';
 import { type QuorumEvent, type QuorumKind, QuorumSchedule } from './quorum-schedule.js';
-import { EPOCH, type Field, localTime, micros, type Step, serverTime } from './steps.js';
+import { EPOCH, micros, type Step, serverTime } from './steps.js';
 
 /** The steps of a lock on several nodes, as `TraceQuorum.tla` reads them. */
 export interface QuorumTrace {
@@ -11,7 +12,6 @@ export interface QuorumTrace {
   readonly steps: readonly Step[];
 }
 
-type Message = Readonly<Record<string, Field>>;
 type NodeEvent = QuorumEvent & { readonly request: TracedRequest };
 
 /** Undefined where tokens were reserved, or the lock was handed over in a process: neither is in the specification. */
@@ -21,12 +21,8 @@ export async function traceOfQuorum(seed: number, kind: QuorumKind, name: string
   return new QuorumProjection(schedule).trace(name);
 }
 
-class QuorumProjection {
-  private readonly steps: Step[] = [];
-  private readonly names: readonly string[];
-  private readonly rates: readonly number[];
-  private readonly owners: string[] = [];
-  private readonly messages = new Map<TracedRequest, Message>();
+class QuorumProjection extends NumberedProjection {
+  private readonly messages = new Map<TracedRequest, Fields>();
   /** The owner for which each process asks now. Raises do not name it. */
   private readonly askers = new Map<string, string>();
   private readonly calls = new Map<string, { readonly o: number; until: number }>();
@@ -34,8 +30,7 @@ class QuorumProjection {
   private isSpecified = true;
 
   constructor(private readonly schedule: QuorumSchedule) {
-    this.names = [...schedule.rates.keys()];
-    this.rates = [...schedule.rates.values()];
+    super(schedule.rates);
   }
 
   trace(name: string): QuorumTrace | undefined {
@@ -48,8 +43,7 @@ class QuorumProjection {
     // The leases of processes that died have ended.
     this.now = { at: this.schedule.now };
     this.add('finish', {});
-    const processes = this.owners.map((owner) => this.processOf(owner));
-    return this.isSpecified ? { name, processes, steps: this.steps } : undefined;
+    return this.isSpecified ? { name, processes: this.processesOfOwners(), steps: this.steps } : undefined;
   }
 
   private read(event: QuorumEvent): void {
@@ -73,20 +67,13 @@ class QuorumProjection {
     }
     const message = this.messages.get(event.request);
     if (message === undefined) return;
-    const { id } = message;
     switch (event.kind) {
       case 'executed':
         return this.executed(event, message);
-      case 'late':
-      case 'request-lost':
-        return this.add(event.kind === 'late' ? 'late' : 'lose', { id, copy: event.copy });
-      case 'resent':
-        return this.add('resend', message);
       case 'answered':
-        return this.add('read', { id, copy: event.request.read ?? 1 });
-      case 'failed':
-        // It has not left its process.
-        if (event.outcome === 'refused' && !event.request.late) this.add('lose', { id, copy: 1 });
+        return this.add('read', { id: message.id, copy: event.request.read ?? 1 });
+      default:
+        this.onTheWay(event, message);
     }
   }
 
@@ -101,7 +88,7 @@ class QuorumProjection {
     const owner = kind === 'raise' ? (this.askers.get(process) as string) : subject.owner;
     const message = {
       id: this.messages.size + 1,
-      p: this.names.indexOf(process) + 1,
+      p: this.processNumber(process),
       n: (node as number) + 1,
       kind,
       o: this.owner(owner),
@@ -114,17 +101,17 @@ class QuorumProjection {
     this.add('send', message);
   }
 
-  private executed(event: NodeEvent & { kind: 'executed' }, { id }: Message): void {
+  private executed(event: NodeEvent & { kind: 'executed' }, { id }: Fields): void {
     const { request, copy, reply, lock, clock } = event;
     const holders = lock.holders.map((owner) => this.owner(owner));
-    const ok = succeeded(request, reply);
+    const ok = succeeded(request.subject, reply);
     const token = request.subject.kind === 'acquire' && ok && { token: tokenOf((reply as Acquired).token) };
     this.add('execute', { id, copy, ok, ...token, clock: tokenOf(clock), holders });
     if (request.read !== copy) this.add('unread', { id, copy });
   }
 
   private recorded({ record }: QuorumEvent & { kind: 'record' }): void {
-    if (record.kind === 'crashed') return this.add('crash', { p: this.names.indexOf(record.process) + 1 });
+    if (record.kind === 'crashed') return this.add('crash', { p: this.processNumber(record.process) });
     if (record.kind === 'granted') {
       const o = this.owner(record.owner);
       const until = this.local(record.process, record.validUntil as number);
@@ -144,42 +131,11 @@ class QuorumProjection {
     if (record.kind === 'lost') this.add('lost', { o });
   }
 
-  private owner(id: string): number {
-    let index = this.owners.indexOf(id);
-    if (index < 0) index = this.owners.push(id) - 1;
-    return index + 1;
-  }
-
-  private processOf(owner: string): number {
-    return this.names.indexOf(owner.split(':')[0]) + 1;
-  }
-
-  private local(process: string, at: number): number {
-    return localTime(at, this.schedule.rates.get(process) as number);
-  }
-
   /** `nt`: what the clocks of the nodes show. */
-  private add(e: string, fields: Readonly<Record<string, Field | readonly number[]>>): void {
+  protected add(e: string, fields: Fields): void {
     const { at } = this.now;
-    const cl = this.rates.map((rate) => localTime(at, rate));
+    const cl = this.clocksAt(at);
     const nt = this.schedule.clocks.map(({ rate, ahead }) => serverTime(EPOCH + at * rate + ahead));
     this.steps.push({ e, t: micros(at), cl, nt, ...fields });
-  }
-}
-
-function tokenOf(token: number): number {
-  return token === 0 ? 0 : token - EPOCH * 1000;
-}
-
-function succeeded({ subject }: TracedRequest, reply: unknown): boolean {
-  switch (subject.kind) {
-    case 'acquire':
-      return (reply as AcquireReply).acquired;
-    case 'renew':
-      return reply as boolean;
-    case 'release':
-      return (reply as ReleaseReply).released;
-    default:
-      return true;
   }
 }

@@ -5,8 +5,9 @@ import type {
   TracedEvent,
   TracedRequest,
 } from '../../chaos/simulation/simulation-trace.js';
+import { succeeded } from './projection.js';
 import { type Field, micros } from './steps.js';
-import { type About, SharedProjection, type SharedTrace, succeeded } from './trace-of-shared.js';
+import { type About, SharedProjection, type SharedTrace } from './trace-of-shared.js';
 
 /** The steps of some exclusive locks, and of the calls that want several of them, as `TraceSeveral.tla` reads them. */
 export interface SeveralTrace extends SharedTrace {
@@ -91,7 +92,7 @@ class SeveralProjection extends SharedProjection {
     const takes = kind === 'acquire' || kind === 'transfer';
     const last = this.lastHolder.get(key);
     this.lastHolder.set(key, holder);
-    const hasTaken = takes && succeeded(event.request.subject as About, event.reply);
+    const hasTaken = takes && succeeded(event.request.subject, event.reply);
     if (holder === undefined || holder === last || hasTaken) return super.executed(event);
     const grant = { o: this.owner(holder), n: this.nameOf(key) };
     // An acquisition finds the lock busy because it has just granted it.
@@ -136,7 +137,7 @@ class SeveralProjection extends SharedProjection {
   private comes(process: string, { caller, keys }: Extract<SeveralStep, { what: 'comes' }>): void {
     if (!keys.some((key) => this.keys.includes(key))) return;
     if (!keys.every((key) => this.keys.includes(key))) this.isSpecified = false;
-    const c = this.callers.push(this.names.indexOf(process) + 1);
+    const c = this.callers.push(this.processNumber(process));
     this.wants.push(keys.map((key) => this.nameOf(key)));
     this.longest.push(0);
     const isNew = {

@@ -1,8 +1,9 @@
-import type { AcquireReply, HeldType, ReleaseReply } from '../../../lib/backends/lock-backend.js';
+import type { HeldType } from '../../../lib/backends/lock-backend.js';
 import { isReadWrite } from '../../../lib/backends/lock-requests.js';
 import type { Subject } from '../../chaos/simulation/simulated/link-trace.js';
 import type { SimulationTrace, TracedEvent, TracedRequest } from '../../chaos/simulation/simulation-trace.js';
-import { type Field, localTime, micros, type Step, serverTime } from './steps.js';
+import { type Fields, NumberedProjection, succeeded } from './projection.js';
+import { type Field, micros, type Step, serverTime } from './steps.js';
 
 /** How an owner holds a lock that several may hold. */
 type Side = 'read' | 'write' | 'place';
@@ -43,13 +44,9 @@ export function traceOfShared(trace: SimulationTrace, key: string, name: string)
 }
 
 /** The steps of all requests for some locks, and of the calls for one of them. */
-export class SharedProjection {
-  private readonly steps: Step[] = [];
-  protected readonly names: readonly string[];
-  private readonly rates: readonly number[];
-  protected readonly owners: string[] = [];
+export class SharedProjection extends NumberedProjection {
   private readonly limits: number[] = [];
-  private readonly messages = new Map<number, Readonly<Record<string, Field | readonly number[]>>>();
+  private readonly messages = new Map<number, Fields>();
   private readonly leases = new Map<string, number>();
   private readonly calls = new Map<string, { readonly call: number; readonly alone: boolean; until?: number }>();
   protected now!: TracedEvent;
@@ -59,8 +56,7 @@ export class SharedProjection {
     protected readonly source: SimulationTrace,
     protected readonly keys: readonly string[],
   ) {
-    this.names = [...source.rates.keys()];
-    this.rates = [...source.rates.values()];
+    super(source.rates);
   }
 
   trace(name: string): SharedTrace | undefined {
@@ -69,8 +65,8 @@ export class SharedProjection {
       this.read(event);
     }
     this.add('finish', {});
-    const processes = this.owners.map((owner) => this.processOf(owner));
-    return this.isSpecified ? { name, processes, limits: this.limits, steps: this.steps } : undefined;
+    const { limits, steps } = this;
+    return this.isSpecified ? { name, processes: this.processesOfOwners(), limits, steps } : undefined;
   }
 
   private read(event: TracedEvent): void {
@@ -92,17 +88,11 @@ export class SharedProjection {
     switch (event.kind) {
       case 'executed':
         return this.executed(event);
-      case 'late':
-      case 'request-lost':
-        return this.add(event.kind === 'late' ? 'late' : 'lose', { id, copy: event.copy });
-      case 'resent':
-        return this.add('resend', message);
       case 'answered':
-        return this.add('read', { id, copy: event.request.read ?? 1, ok: succeeded(subject as About, event.reply) });
-      case 'failed':
-        // It has not left its process.
-        if (event.outcome === 'refused' && !event.request.late) this.add('lose', { id, copy: 1 });
-        this.failed(event.request, event.outcome);
+        return this.add('read', { id, copy: event.request.read ?? 1, ok: succeeded(subject, event.reply) });
+      default:
+        this.onTheWay(event, message);
+        if (event.kind === 'failed') this.failed(event.request, event.outcome);
     }
   }
 
@@ -118,7 +108,7 @@ export class SharedProjection {
 
   private sent({ id, process, subject, validUntil }: TracedRequest): void {
     if (!('key' in subject) || !this.keys.includes(subject.key) || subject.kind === 'force') return;
-    const p = this.names.indexOf(process) + 1;
+    const p = this.processNumber(process);
     const sent = this.local(process, this.now.at);
     const none = { o: 0, from: 0, owners: [], side: 'place', lease: 0, waits: 0, past: false };
     const message = {
@@ -178,12 +168,12 @@ export class SharedProjection {
     const holders = lock.holders.map((owner) => this.owner(owner));
     const line = lock.line.map((owner) => this.owner(owner));
     const kept = subject.kind === 'keep' ? (reply as readonly boolean[]).map(Number) : [];
-    this.add('execute', { id, copy, ok: succeeded(subject as About, reply), mode: lock.mode, holders, line, kept });
+    this.add('execute', { id, copy, ok: succeeded(subject, reply), mode: lock.mode, holders, line, kept });
     if (request.read !== copy) this.add('unread', { id, copy });
   }
 
   protected recorded({ record }: TracedEvent & { kind: 'record' }): void {
-    if (record.kind === 'crashed') return this.add('crash', { p: this.names.indexOf(record.process) + 1 });
+    if (record.kind === 'crashed') return this.add('crash', { p: this.processNumber(record.process) });
     if (record.kind === 'sent' && record.locks.some((lock) => this.keys.includes(lock)))
       this.calls.set(record.call, { call: this.calls.size + 1, alone: record.locks.length === 1 });
     if (!('call' in record)) return;
@@ -212,42 +202,18 @@ export class SharedProjection {
   }
 
   /** @param limit how many may hold the lock according to this owner */
-  protected owner(id: string, limit = 0): number {
-    let index = this.owners.indexOf(id);
-    if (index < 0) index = this.owners.push(id) - 1;
-    this.limits[index] = Math.max(this.limits[index] ?? 0, limit);
-    return index + 1;
+  protected override owner(id: string, limit = 0): number {
+    const number = super.owner(id);
+    this.limits[number - 1] = Math.max(this.limits[number - 1] ?? 0, limit);
+    return number;
   }
 
-  private processOf(owner: string): number {
-    return this.names.indexOf(owner.split(':')[0]) + 1;
-  }
-
-  protected local(process: string, at: number): number {
-    return localTime(at, this.source.rates.get(process) as number);
-  }
-
-  protected add(e: string, fields: Readonly<Record<string, Field | readonly number[]>>): void {
+  protected add(e: string, fields: Fields): void {
     const { at, server } = this.now;
-    this.steps.push({ e, t: serverTime(server), cl: this.rates.map((rate) => localTime(at, rate)), ...fields });
+    this.steps.push({ e, t: serverTime(server), cl: this.clocksAt(at), ...fields });
   }
 }
 
 function sideOf(type: HeldType): Side {
   return isReadWrite(type) ? (type as 'read' | 'write') : 'place';
-}
-
-export function succeeded({ kind }: About, reply: unknown): boolean {
-  switch (kind) {
-    case 'acquire':
-      return (reply as AcquireReply).acquired;
-    case 'transfer':
-      return reply !== undefined;
-    case 'renew':
-      return reply as boolean;
-    case 'release':
-      return (reply as ReleaseReply).released;
-    default:
-      return true;
-  }
 }

@@ -1,0 +1,92 @@
+import type { AcquireReply, ReleaseReply } from '../../../lib/backends/lock-backend.js';
+import type { Subject } from '../../chaos/simulation/simulated/link-trace.js';
+import type { TracedRequest } from '../../chaos/simulation/simulation-trace.js';
+import { EPOCH, type Field, localTime, type Step } from './steps.js';
+
+export type Fields = Readonly<Record<string, Field | readonly number[]>>;
+
+/** Turns the events of a simulation into the steps of a specification. */
+export abstract class Projection {
+  protected readonly steps: Step[] = [];
+  private readonly names: readonly string[];
+  private readonly rates: readonly number[];
+
+  /** @param rateOf how fast the clock of each process runs */
+  constructor(private readonly rateOf: ReadonlyMap<string, number>) {
+    this.names = [...rateOf.keys()];
+    this.rates = [...rateOf.values()];
+  }
+
+  protected abstract add(e: string, fields: Fields): void;
+
+  /** The number of a process. */
+  protected processNumber(process: string): number {
+    return this.names.indexOf(process) + 1;
+  }
+
+  /** A moment of virtual time on a process's own clock. */
+  protected local(process: string, at: number): number {
+    return localTime(at, this.rateOf.get(process) as number);
+  }
+
+  /** What the clocks of all processes show at a moment of virtual time. */
+  protected clocksAt(at: number): readonly number[] {
+    return this.rates.map((rate) => localTime(at, rate));
+  }
+}
+
+/** What may happen to a request between its process and the server. */
+type OnTheWay =
+  | { readonly kind: 'late' | 'request-lost'; readonly copy: number }
+  | { readonly kind: 'resent' }
+  | { readonly kind: 'failed'; readonly request: TracedRequest; readonly outcome: 'refused' | 'unknown' };
+
+/** A projection in which owners and requests have numbers. */
+export abstract class NumberedProjection extends Projection {
+  protected readonly owners: string[] = [];
+
+  protected owner(id: string): number {
+    let index = this.owners.indexOf(id);
+    if (index < 0) index = this.owners.push(id) - 1;
+    return index + 1;
+  }
+
+  /** The process of each owner, by the owner's number. */
+  protected processesOfOwners(): readonly number[] {
+    return this.owners.map((owner) => this.processNumber(owner.split(':')[0]));
+  }
+
+  protected onTheWay(event: OnTheWay, message: Fields): void {
+    const { id } = message;
+    switch (event.kind) {
+      case 'late':
+      case 'request-lost':
+        return this.add(event.kind === 'late' ? 'late' : 'lose', { id, copy: event.copy });
+      case 'resent':
+        return this.add('resend', message);
+      case 'failed':
+        // It has not left its process.
+        if (event.outcome === 'refused' && !event.request.late) this.add('lose', { id, copy: 1 });
+    }
+  }
+}
+
+/** A token relative to the beginning of all clocks. */
+export function tokenOf(token: number): number {
+  return token === 0 ? 0 : token - EPOCH * 1000;
+}
+
+export function succeeded({ kind }: Subject, reply: unknown): boolean {
+  switch (kind) {
+    case 'acquire':
+      return (reply as AcquireReply).acquired;
+    case 'transfer':
+      return reply !== undefined;
+    case 'renew':
+      return reply as boolean;
+    case 'release':
+      return (reply as ReleaseReply).released;
+    default:
+      return true;
+  }
+}
