@@ -1,9 +1,7 @@
-import { BackendError } from '../../../lib/backends/lock-backend.js';
 import type { FlightOptions } from '../../../lib/engine/flights/flight-terms.js';
 import type { Lease } from '../../../lib/engine/lease/lease.js';
-import { leftovers, NOTHING, type VirtualProcess } from '../../support/lock-world.js';
-import { SeededRandom } from '../../support/seeded-random.js';
-import type { Disturbance } from '../../support/watched/watched-backend.js';
+import type { VirtualProcess } from '../../support/lock-world.js';
+import { RandomPlay } from './random-play.js';
 
 /** Also those of single flights: see WatchedBackend. */
 const COMMANDS = ['acquire', 'release', 'renew', 'inspect', 'forceRelease'] as const;
@@ -28,47 +26,21 @@ export interface RoundSettings {
  * must not be at the same time, and no caller may get a result that is too old, or was forgotten before the call. All
  * calls have to end.
  */
-export class FlightRound {
-  readonly problems: string[] = [];
-  /** How often callers got their own result, another one's, or which error. */
-  readonly outcomes = new Map<string, number>();
-  private readonly chance: SeededRandom;
+export class FlightRound extends RandomPlay<RoundSettings> {
   private readonly runs: Run[] = [];
   private readonly running = new Set<Run>();
-  private readonly calls: Promise<void>[] = [];
-  private readonly log: string[] = [];
   /** When the latest call of forgetResult() that has ended was made. */
   private forgotten = -1;
 
-  constructor(
-    private readonly seed: number,
-    private readonly processes: readonly VirtualProcess[],
-    private readonly settings: RoundSettings,
-  ) {
-    this.chance = new SeededRandom(seed);
-  }
-
-  async fly(): Promise<void> {
+  fly(): Promise<void> {
     const { chance, processes, runtime } = this;
-    const hear = (reason: unknown) => this.complain(`nobody handled ${reason}`);
-    process.on('unhandledRejection', hear);
-    try {
-      for (const { backend } of processes) backend.disturb(this.disturbance, ...COMMANDS);
+    return this.play(async () => {
+      for (const { backend } of processes) backend.disturb(this.disturbance(0.04, 0.1, 8), ...COMMANDS);
       for (let calls = chance.whole(3, 14); calls > 0; calls--) {
         await runtime.advance(chance.whole(0, 25));
         this.calls.push(this.act(chance.pick(processes)));
       }
-      for (const call of this.calls) await runtime.until(call);
-      await this.checkWhatIsLeft();
-    } catch (error) {
-      this.complain(String(error));
-    } finally {
-      process.off('unhandledRejection', hear);
-    }
-  }
-
-  private get runtime() {
-    return this.processes[0].runtime;
+    }, LONGEST_LEASE);
   }
 
   private async act({ locks }: VirtualProcess): Promise<void> {
@@ -149,44 +121,15 @@ export class FlightRound {
     if (run.began < forgotten) this.complain(`the result ${number} was forgotten`);
   }
 
-  private async checkWhatIsLeft(): Promise<void> {
+  protected async checkLocks(): Promise<void> {
     const { processes, runtime } = this;
-    for (const { backend } of processes) backend.heal();
-    await runtime.advance(LONGEST_LEASE);
     const lease = await runtime.until(processes[0].locks.tryAcquire('report'));
     if (lease === null) return this.complain('the lock is not free');
     await runtime.until(lease.release());
-    await runtime.advance(6_000);
-    for (const process of processes) expect(leftovers(process)).toEqual(NOTHING);
   }
 
-  private readonly disturbance: Disturbance = async (execute) => {
-    const fate = this.settings.faults ? this.chance.next() : 1;
-    if (fate < 0.04) {
-      await this.stay(20);
-      throw new BackendError('the connection is closed', 'unavailable', 'refused');
-    }
-    await this.stay(8);
-    const reply = await execute();
-    await this.stay(8);
-    if (fate < 0.1) throw new BackendError('no answer in time', 'unavailable', 'unknown');
-    return reply;
-  };
-
-  private async stay(most: number): Promise<void> {
+  protected async stay(most: number): Promise<void> {
     const { chance, runtime } = this;
     await new Promise<void>((resolve) => void runtime.timer(chance.whole(0, most), resolve));
-  }
-
-  private count(outcome: string): void {
-    this.outcomes.set(outcome, (this.outcomes.get(outcome) ?? 0) + 1);
-  }
-
-  private note(event: string): void {
-    this.log.push(`${this.runtime.monotonic().toFixed(1).padStart(8)} ${event}`);
-  }
-
-  private complain(problem: string): void {
-    this.problems.push([`seed ${this.seed}: ${problem}`, ...this.log].join('\n'));
   }
 }

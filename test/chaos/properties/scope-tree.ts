@@ -1,9 +1,7 @@
-import { BackendError } from '../../../lib/backends/lock-backend.js';
 import type { MultiLease } from '../../../lib/engine/lease/lease.js';
 import type { LockOptions } from '../../../lib/engine/terms/lock-options.js';
-import { leftovers, NOTHING, type VirtualProcess } from '../../support/lock-world.js';
-import { SeededRandom } from '../../support/seeded-random.js';
-import type { Disturbance } from '../../support/watched/watched-backend.js';
+import type { VirtualProcess } from '../../support/lock-world.js';
+import { RandomPlay } from './random-play.js';
 
 const NAMES: readonly (readonly string[])[] = [['page'], ['page'], ['cover'], ['cover', 'page']];
 /** Without `renew`: if that fails, `holdAtLeast` keeps the lock for its whole lease. */
@@ -37,46 +35,23 @@ export interface TreeSettings {
  * starts, and leaves others behind. Bodies that are not inside each other must not be in a lock together, except as
  * readers, and all of them have to end.
  */
-export class ScopeTree {
-  readonly problems: string[] = [];
-  /** How many calls ended with which error. */
-  readonly errors = new Map<string, number>();
-  private readonly chance: SeededRandom;
+export class ScopeTree extends RandomPlay<TreeSettings> {
   private readonly inside = new Map<Body, MultiLease>();
-  private readonly calls: Promise<void>[] = [];
-  private readonly log: string[] = [];
   private bodies = 0;
 
-  constructor(
-    private readonly seed: number,
-    private readonly processes: readonly VirtualProcess[],
-    private readonly settings: TreeSettings,
-  ) {
-    this.chance = new SeededRandom(seed);
-  }
-
-  async grow(): Promise<void> {
-    const { chance, processes, runtime } = this;
-    const hear = (reason: unknown) => this.complain(`nobody handled ${reason}`);
-    process.on('unhandledRejection', hear);
-    try {
-      if (this.settings.faults) for (const { backend } of processes) backend.disturb(this.disturbance, ...COMMANDS);
-      for (let root = chance.whole(1, 4); root > 0; root--) {
-        await runtime.advance(chance.whole(0, 15));
-        this.start(chance.pick(processes), []);
-      }
-      // Calls are added meanwhile.
-      for (const call of this.calls) await runtime.until(call);
-      await this.checkWhatIsLeft();
-    } catch (error) {
-      this.complain(String(error));
-    } finally {
-      process.off('unhandledRejection', hear);
-    }
-  }
-
-  private get runtime() {
-    return this.processes[0].runtime;
+  grow(): Promise<void> {
+    const { chance, processes, runtime, settings } = this;
+    return this.play(
+      async () => {
+        if (settings.faults)
+          for (const { backend } of processes) backend.disturb(this.disturbance(0.03, 0.06, 5), ...COMMANDS);
+        for (let root = chance.whole(1, 4); root > 0; root--) {
+          await runtime.advance(chance.whole(0, 15));
+          this.start(chance.pick(processes), []);
+        }
+      },
+      settings.faults ? LONGEST_LEASE : 0,
+    );
   }
 
   private start(process: VirtualProcess, around: readonly Body[]): Promise<void> {
@@ -108,7 +83,7 @@ export class ScopeTree {
     this.note(`${id} in ${around.map((outer) => outer.id)} asks for ${names} (${JSON.stringify(options)})`);
     const call = work().catch((error: Error) => {
       this.leave(body);
-      this.errors.set(error.name, (this.errors.get(error.name) ?? 0) + 1);
+      this.count(error.name);
       this.note(`${id} got ${error}`);
     });
     this.calls.push(call);
@@ -190,46 +165,20 @@ export class ScopeTree {
     if (this.inside.delete(body)) this.note(`${body.id} has left`);
   }
 
-  private async checkWhatIsLeft(): Promise<void> {
+  protected async checkLocks(): Promise<void> {
     const { processes, runtime, settings } = this;
-    for (const { backend } of processes) backend.heal();
-    if (settings.faults) await runtime.advance(LONGEST_LEASE);
     const type = settings.readWrite ? 'write' : 'reentrant';
     for (const { locks } of processes) {
       const lease = await runtime.until(locks.tryAcquire(['cover', 'page'], { type, waitTime: '3s' }));
       if (lease === null) return this.complain('the locks are not free');
       await runtime.until(lease.release());
     }
-    await runtime.advance(6_000);
-    for (const process of processes) expect(leftovers(process)).toEqual(NOTHING);
   }
 
-  private readonly disturbance: Disturbance = async (execute) => {
-    const { chance } = this;
-    const fate = chance.next();
-    if (fate < 0.03) {
-      await this.stay(20);
-      throw new BackendError('the connection is closed', 'unavailable', 'refused');
-    }
-    await this.stay(5);
-    const reply = await execute();
-    await this.stay(5);
-    if (fate < 0.06) throw new BackendError('no answer in time', 'unavailable', 'unknown');
-    return reply;
-  };
-
-  private async stay(most: number): Promise<void> {
+  protected async stay(most: number): Promise<void> {
     const { chance, runtime } = this;
     if (chance.chance(0.5)) return;
     await new Promise<void>((resolve) => void runtime.timer(chance.whole(0, most), resolve));
-  }
-
-  private note(event: string): void {
-    this.log.push(`${this.runtime.monotonic().toFixed(1).padStart(8)} ${event}`);
-  }
-
-  private complain(problem: string): void {
-    this.problems.push([`seed ${this.seed}: ${problem}`, ...this.log].join('\n'));
   }
 }
 

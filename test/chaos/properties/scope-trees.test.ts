@@ -33,7 +33,7 @@ describe('random trees of scopes', () => {
         await tree.grow();
         await world.tidy();
         if (tree.problems.length > 0) throw new Error(tree.problems[0]);
-        for (const error of tree.errors.keys()) seen.add(error);
+        for (const error of tree.outcomes.keys()) seen.add(error);
       }
       for (const hit of hits) expect([...seen]).toContain(hit);
     },
