@@ -84,8 +84,8 @@ export function operationsOf(history: History): Map<string, readonly Operation[]
 }
 
 /**
- * Whether it re-entered a lease. A call for several locks may re-enter one of them and acquire the others. A writer's
- * read lock is a lease of its own, which all readers in its scope share.
+ * Whether it re-entered a lease. A call for several locks may re-enter one of them and acquire the others. The read lock
+ * that a writer takes is a separate lease, shared by all readers in its scope.
  */
 function isShare(tenure: Tenure, shares: readonly Tenure[], { calls }: Digest): boolean {
   const { lock, owner, type, within } = tenure;

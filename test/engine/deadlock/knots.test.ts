@@ -3,7 +3,7 @@ import { confirmDeadlock, type PossibleDeadlock } from '../../../lib/engine/dead
 import { type Obstacle, Waits } from '../../support/deadlocks/waits.js';
 import { SeededRandom } from '../../support/seeded-random.js';
 
-/** Callers, who hold by their numbers, and what each of them waits for. The first one began to wait first. */
+/** Callers by number, and what each of them waits for. Callers with lower numbers began to wait earlier. */
 type Graph = ReadonlyMap<number, Obstacle>;
 
 const several = (permits: number, ...holders: readonly number[]): Obstacle => ({ holders, permits });

@@ -59,7 +59,7 @@ describe('a caller of several locks', () => {
     expect(leftovers(process)).toEqual(NOTHING);
   });
 
-  it('that leaves lets readers in who wait behind it in a scope', async () => {
+  it('that leaves lets in the readers that wait behind it in a scope', async () => {
     const process = await world.process();
     const { locks, runtime } = process;
     const [reading, leaves] = [latch(), new AbortController()];

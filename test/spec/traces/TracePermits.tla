@@ -55,7 +55,7 @@ Serves(m) ==
     [] m.kind = "keep"     -> Keeps(m)
     [] m.kind = "leave"    -> Leaves(m)
 
-(* The server's own view afterwards is that of the code, whom it has granted a place included. *)
+(* The server's own view afterwards is that of the code, including the owners that it has granted a place. *)
 IsAsSeen == /\ {S.holders[n] : n \in 1..Len(S.holders)} = {o \in Owners : ends'[o] > now}
             /\ S.line = [n \in 1..Len(line') |-> line'[n].owner]
 Executed == \E m \in Of(requests) : Executes(m, now) /\ Serves(m.step) /\ IsAsSeen

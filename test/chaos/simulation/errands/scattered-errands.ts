@@ -77,7 +77,7 @@ const besiege: Errand = async ({ recorder, process, chance }) => {
     await process.sleep(chance.between(200, 500));
     await recorder.withLock('parcel', {}, async (outer) => {
       await process.sleep(chance.between(100, 1_400));
-      // Those who hold the first lock and wait for the second one make way in time.
+      // Callers that hold the first lock while they wait for the second one give it up in time.
       if (chance.chance(0.5)) await recorder.acquire('order', {}, outer.call).then((recorded) => recorded?.release());
     });
   };
