@@ -2,7 +2,7 @@ import type { BackendError } from '../../backends/lock-backend.js';
 import type { Runtime, Timer } from '../../backends/runtime.js';
 import type { WaitBackend } from '../../backends/wait-backend.js';
 import type { HolderClient } from '../clients/describe-holder.js';
-import { LAST_HAND_OFF_BUDGET } from '../hold/hand-off-budget.js';
+import { PERMIT_HAND_OFF_BUDGET } from '../hold/hand-off-budget.js';
 import type { LockWaiter } from '../hold/held-lock.js';
 import { CHECKED, invariant } from '../invariants.js';
 import { lockScopes } from '../scope/lock-scope.js';
@@ -73,7 +73,7 @@ export class DeadlockDetector {
     private readonly identify: (owner: string) => Promise<HolderClient | undefined>,
     private readonly warn: (message: string) => void,
   ) {
-    if (CHECKED) invariant(LAST_HAND_OFF_BUDGET < LONG, 'a lock is handed off while a wait of its owner is stored');
+    if (CHECKED) invariant(PERMIT_HAND_OFF_BUDGET < LONG, 'a lock is handed off while a wait of its owner is stored');
     this.journal = backend && new WaitJournal(backend);
     this.time = backend && new BackendTime(backend, runtime);
   }

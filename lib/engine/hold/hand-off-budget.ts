@@ -8,9 +8,15 @@ import type { LeaseClock, Moment } from './lease-clock.js';
 const HAND_OFF_BUDGET = 20;
 /**
  * The budget when only one caller is left. With the usual budget, the process would need another acquisition just for
- * that caller. It is the longest time for which an owner id is handed off, and the deadlock detector relies on it.
+ * that caller.
  */
-export const LAST_HAND_OFF_BUDGET = 25;
+const LAST_HAND_OFF_BUDGET = 25;
+/**
+ * The budget for a permit while this process lets other permits of the same lock go. One of them goes in each period of
+ * the usual budget, so other processes get a turn as often as with a lock that one may hold. It is the longest time for
+ * which an owner id is handed off, and the deadlock detector relies on it.
+ */
+export const PERMIT_HAND_OFF_BUDGET = 100;
 /**
  * How many fencing tokens to reserve at first. Blocks are powers of two, because only acquisitions that reserve equally
  * many tokens can share a script call.
@@ -37,17 +43,34 @@ export class HandOffBudget {
   private count = 0;
   /** How many locks in a row went to a caller that arrived before their release was sent. */
   private follows = 0;
+  /** The permit that had to leave this process last, and when. */
+  private left: HeldLock | undefined = undefined;
+  private leftAt = Number.NEGATIVE_INFINITY;
 
   /**
    * Whether the lock has to leave this process.
    *
    * @param waiting the number of callers that wait in this process
    */
-  isSpent({ since, block }: HeldLock, waiting: number, now: Moment): boolean {
+  isSpent(held: HeldLock, waiting: number, now: Moment): boolean {
+    const { since, block, permits } = held;
     const elapsed = now.monotonic - since;
-    if (block?.left !== 0 && elapsed < (waiting > 1 ? HAND_OFF_BUDGET : LAST_HAND_OFF_BUDGET)) return false;
-    if (block !== undefined) this.adapt(block, elapsed);
+    if (block?.left !== 0) {
+      if (elapsed < (waiting > 1 ? HAND_OFF_BUDGET : LAST_HAND_OFF_BUDGET)) return false;
+      if (permits !== undefined && elapsed < PERMIT_HAND_OFF_BUDGET && this.anotherLeft(held, now)) return false;
+    }
+    if (permits !== undefined) {
+      this.left = held;
+      this.leftAt = now.monotonic;
+    }
+    if (block !== undefined)
+      this.adapt(block, elapsed, permits === undefined ? HAND_OFF_BUDGET : PERMIT_HAND_OFF_BUDGET);
     return true;
+  }
+
+  /** Whether another permit left this process within the present period. */
+  private anotherLeft(held: HeldLock, now: Moment): boolean {
+    return this.left !== held && now.monotonic - this.leftAt < HAND_OFF_BUDGET;
   }
 
   /** Records that a caller arrived before the release was sent. */
@@ -75,9 +98,9 @@ export class HandOffBudget {
    * The block may grow to any size at once, but shrinks by half at most, because a single slow tenure does not mean
    * that the process is slow.
    */
-  private adapt({ size, left }: TokenBlock, elapsed: number): void {
+  private adapt({ size, left }: TokenBlock, elapsed: number, budget: number): void {
     // The time at which the hand-offs began is known only to the millisecond.
-    const needed = ((size - left) * HAND_OFF_BUDGET) / Math.max(1, elapsed);
+    const needed = ((size - left) * budget) / Math.max(1, elapsed);
     const block = 2 ** Math.ceil(Math.log2(needed));
     this.block = Math.min(Math.max(block, this.block / 2, SMALLEST_BLOCK), LARGEST_BLOCK);
   }

@@ -27,4 +27,25 @@ describe('the budget for hand-offs in one process', () => {
     expect(isSpent(2, 1, 1)).toBe(false);
     expect(isSpent(2, 1, 0)).toBe(true);
   });
+
+  it('lets one permit leave this process in each period, and each of them after 100 ms at the latest', () => {
+    const budget = new HandOffBudget();
+    const permit = (since: number) => ({ since, block: undefined, permits: 3 }) as HeldLock;
+    const [first, second, third] = [permit(0), permit(0), permit(0)];
+    const leavesAt = (held: HeldLock, monotonic: number) => budget.isSpent(held, 9, { monotonic, wall: 0 });
+
+    expect(leavesAt(first, 20)).toBe(true);
+    // A caller that arrives before the release is sent does not get a permit that has to leave.
+    expect(leavesAt(first, 20)).toBe(true);
+    expect(leavesAt(second, 20)).toBe(false);
+    expect(leavesAt(second, 39)).toBe(false);
+    expect(leavesAt(second, 40)).toBe(true);
+    expect(leavesAt(third, 59)).toBe(false);
+    expect(leavesAt(third, 60)).toBe(true);
+
+    const fourth = permit(60);
+    for (let now = 80; now < 160; now += 20) expect(leavesAt(permit(now - 20), now)).toBe(true);
+    expect(leavesAt(fourth, 159)).toBe(false);
+    expect(leavesAt(fourth, 160)).toBe(true);
+  });
 });
