@@ -48,8 +48,7 @@ Given(c, s) == {Undone(c, n, s.id[n], -1) : n \in Got(s)}
 InDoubt(c, s) == IF s.asks = 0 THEN {} ELSE {Undone(c, s.asks, s.id[s.asks], s.asked + Timeout)}
 WithNothing(s, phase) == [New EXCEPT !.phase = phase, !.used = IF phase = "left" THEN 0 ELSE s.used]
 WithoutDoubt(s) == IF s.asks = 0 THEN s ELSE [s EXCEPT !.id[s.asks] = 0, !.asks = 0, !.asked = 0]
-(* An owner id that was found busy is as good as new. *)
-Unused(s) == [WithoutDoubt(s) EXCEPT !.used = @ - 1]
+Unused(s) == [WithoutDoubt(s) EXCEPT !.used = @ - 1] \* an owner id that was found busy is as good as new
 Knows(c, s) == own' = [own EXCEPT ![c] = s]
 GivesBack(c, s, next) == Knows(c, next) /\ left' = left \cup Given(c, s) \cup InDoubt(c, s)
 
@@ -79,9 +78,8 @@ Ask(c) == \E n \in Wanted(c) : LET k == NewId(own[c]) id == IdOf(c, k) ok == IsF
 IsLate(m, time) == time > m.sent + Timeout
 IsAwaited(m) == own[m.owner[1]].asks = m.name /\ own[m.owner[1]].id[m.name] = m.owner[2]
 Arrive(m) == LET c == m.owner[1] ok == IsFreeFor(m.owner, m.name) IN
-  /\ ~IsLate(m, now) /\ late' = late \ {m} /\ Takes(m.owner, m.name)
-  /\ IF IsAwaited(m) THEN Answered(c, own[c], m.name, ok) ELSE UNCHANGED <<own, left>>
-  /\ UNCHANGED <<now, inside, copies, faults, stuck, some>>
+  /\ ~IsLate(m, now) /\ IF IsAwaited(m) THEN Answered(c, own[c], m.name, ok) ELSE UNCHANGED <<own, left>>
+  /\ late' = late \ {m} /\ Takes(m.owner, m.name) /\ UNCHANGED <<now, inside, copies, faults, stuck, some>>
 Alone == UNCHANGED <<now, held, inside, late, copies, faults, stuck>>
 Becomes(c, phase) == GivesBack(c, own[c], WithNothing(own[c], phase)) /\ Alone /\ UNCHANGED some
 (* No answer came.  A caller that waits goes on under another owner id. *)
@@ -92,8 +90,7 @@ IsOver(s) == s.phase = "holds" /\ Got(s) # {} /\ now >= s.over
 AfterOver(s) == [WithNothing(s, "pauses") EXCEPT !.over = now + LongestHold]
 Over(c) == IsOver(own[c]) /\ GivesBack(c, own[c], AfterOver(own[c])) /\ Alone /\ UNCHANGED some
 Resume(c) == own[c].phase = "pauses" /\ now >= own[c].over /\ Becomes(c, "holds")
-(* Its body has ended, or it is refused while it waits. *)
-Leave(c) == own[c].phase # "left" /\ Becomes(c, "left")
+Leave(c) == own[c].phase # "left" /\ Becomes(c, "left") \* its body has ended, or it is refused while it waits
 Believes(c, n) == own[c].got[n] > now
 (* With all names, it begins, unless one of them was lost meanwhile. *)
 IsStale(c) == \E n \in Wants(c) : ~Believes(c, n)
