@@ -50,4 +50,17 @@ describe('the command line on a cluster', () => {
     expect(stdout).toContain(`127.0.0.1:${second.port}: user 'default' lacks +hget +spublish`);
     expect(code).toBe(5);
   });
+
+  it('finds each master that has no memory left', async () => {
+    const masters = cluster.servers.slice(0, 3);
+    for (const master of masters) await master.client().config('SET', 'maxmemory', '1');
+    const { code, stdout } = await runCli(['doctor', '--cluster', '--json'], masters[0].url);
+    for (const master of masters) await master.client().config('SET', 'maxmemory', '0');
+    const { checks } = JSON.parse(stdout) as { checks: { check: string; status: string; message: string }[] };
+    const found = checks.filter(({ check }) => check === 'memory');
+    expect(found).not.toEqual([]);
+    for (const { status, message } of found)
+      expect(`${status}: ${message}`).toMatch(/^wrong: Redis has no memory left/);
+    expect(code).toBe(5);
+  });
 });

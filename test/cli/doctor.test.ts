@@ -1,4 +1,5 @@
 import { readFileSync } from 'node:fs';
+import { rm } from 'node:fs/promises';
 import type { Redis } from 'ioredis';
 import { openTopology } from '../../lib/backends/redis/links/choose-client.js';
 import type { Link } from '../../lib/backends/redis/links/link.js';
@@ -9,6 +10,7 @@ import { diagnosticConnection } from '../../lib/cli/redis/diagnostic-connection.
 import { Server } from '../../lib/cli/redis/server.js';
 import { nodeRuntime } from '../../lib/engine/node-runtime.js';
 import { type RedisServer, startRedis } from '../support/servers/redis-server.js';
+import { until } from '../support/until.js';
 import { runCli } from './run-cli.js';
 
 /** The rules that docs/permissions.md gives a user. */
@@ -150,6 +152,29 @@ describe('doctor', () => {
     );
     expect(code).toBe(0);
     await unlimited.stop();
+  });
+
+  it('finds that a master without the replicas that it needs to write is WRONG', async () => {
+    const lonely = await startRedis({ args: ['--min-replicas-to-write', '1'] });
+    const { code, stdout } = await runCli(['doctor'], lonely.url);
+    expect(stdout).toMatch(
+      /WRONG +role +this master refuses to write, and so refuses all locks: NOREPLICAS.*\n +→ bring its replicas back/,
+    );
+    expect(code).toBe(5);
+    await lonely.stop();
+  });
+
+  it('finds that a master that cannot save its data is WRONG', async () => {
+    const unsaved = await startRedis({ args: ['--save', '3600 1'] });
+    const client = unsaved.client();
+    await rm(unsaved.folder, { recursive: true });
+    await client.bgsave();
+    await until(async () => (await client.info('persistence')).includes('rdb_last_bgsave_status:err'));
+    expect(await runCli(['ls'], unsaved.url)).toMatchObject({ code: 0, stderr: '' });
+    const { code, stdout } = await runCli(['doctor'], unsaved.url);
+    expect(stdout).toMatch(/WRONG +role +this master refuses to write, .*: MISCONF.*\n +→ Redis cannot save its data/);
+    expect(code).toBe(5);
+    await unsaved.stop();
   });
 
   it('refuses a replica, and names its master', async () => {

@@ -1,4 +1,5 @@
 import { randomUUID } from 'node:crypto';
+import { tagOf } from '../../backends/redis/diagnostics.js';
 import { EXIT } from '../command-error.js';
 import type { Output } from '../output.js';
 import { type OpenRedis, openRedis } from '../redis/open-redis.js';
@@ -28,14 +29,16 @@ export async function runDoctor(place: RedisPlace, keyPrefix: string, output: Ou
 
 async function examine(redis: OpenRedis, subject: RightsSubject): Promise<Check[]> {
   const { keyPrefix, isCluster } = subject;
-  const unusedKey = `${keyPrefix}{doctor-${randomUUID()}}`;
+  // A node would answer for a key of another one by MOVED, before it says what is wrong with itself.
+  const unusedKey = ({ slot }: Server) =>
+    slot === undefined ? `${keyPrefix}{doctor-${randomUUID()}}` : `${keyPrefix}doctor-${randomUUID()}{${tagOf(slot)}}`;
   const checks: [string, (master: Server) => Promise<Finding>][] = [
     ['version', checkVersion],
-    ['role', checkRole],
-    ['memory', (master) => checkMemory(master, unusedKey)],
+    ['role', (master) => checkRole(master, unusedKey(master))],
+    ['memory', (master) => checkMemory(master, unusedKey(master))],
     ['rights', (master) => checkRights(master, subject)],
     ['pub/sub', (master) => checkPubSub(master)],
-    ['scripts', (master) => checkScripts(master, unusedKey)],
+    ['scripts', (master) => checkScripts(master, unusedKey(master))],
     ['clock', checkClock],
   ];
   if (isCluster) checks.push(['cluster', checkCluster]);

@@ -31,22 +31,36 @@ function tested(kind: keyof typeof TESTED, version: string): string {
   return `${kind} ${version}, not among the tested versions: ${TESTED[kind].join(', ')}`;
 }
 
-/** Only a master accepts writes. */
-export async function checkRole(master: Server): Promise<Finding> {
+/** Writes and removes a key. A Redis that refuses to grant locks refuses such a script, too. */
+const WRITE = "redis.call('SET', KEYS[1], '', 'PX', 1000) return redis.call('DEL', KEYS[1])";
+
+/** What to do when a master refuses to write. Other checks report other errors. */
+const WRITE_REMEDIES: readonly (readonly [error: RegExp, remedy: string])[] = [
+  [/\bMISCONF\b/, 'Redis cannot save its data: see its log, and check the space and the rights on its disk'],
+  [/\bNOREPLICAS\b/, 'bring its replicas back (INFO replication), or lower min-replicas-to-write'],
+  [/\bREADONLY\b/, 'a failover may be under way: run doctor again'],
+];
+
+/**
+ * Only a master accepts writes, and not always.
+ *
+ * @param key a key that nobody uses, in a slot of this master
+ */
+export async function checkRole(master: Server, key: string): Promise<Finding> {
   const info = await infoOf(master, 'replication');
   if (info('role') === 'slave')
     return wrong('this server is a replica', `use its master, ${info('master_host')}:${info('master_port')}`);
+  const refusal = await failureOf(master.ask('eval', WRITE, '1', key));
+  const [, remedy] = WRITE_REMEDIES.find(([error]) => refusal !== undefined && error.test(refusal)) ?? [];
+  if (remedy !== undefined) return wrong(`this master refuses to write, and so refuses all locks: ${refusal}`, remedy);
   const replicas = Number(info('connected_slaves') ?? 0);
   return ok(`master with ${replicas === 1 ? '1 replica' : `${replicas} replicas`}`);
 }
 
-/** Writes and removes a key. Redis refuses such a script when it has no memory left. */
-const WRITE = "redis.call('SET', KEYS[1], '', 'PX', 1000) return redis.call('DEL', KEYS[1])";
-
 /**
  * An evicted lock can be granted twice, and a full Redis refuses new locks.
  *
- * @param key a key that nobody uses
+ * @param key a key that nobody uses, in a slot of this master
  */
 export async function checkMemory(master: Server, key: string): Promise<Finding> {
   const refusal = await failureOf(master.ask('eval', WRITE, '1', key));

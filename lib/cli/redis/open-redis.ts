@@ -69,9 +69,10 @@ async function connectTo(place: RedisPlace): Promise<Opened> {
   const opened = await open(connection, place);
   const { topology, server } = opened;
   try {
-    // Servers accept every connection. The first command shows whether the user is known.
+    // Servers accept every connection. The first command shows whether the user is known. A server that cannot save its
+    // data answers it by MISCONF, although it can be read.
     await server.ask('ping').catch((error: unknown) => {
-      if (!/^NOPERM/.test(messageOf(error))) throw noConnection(place, error);
+      if (!/^(NOPERM|MISCONF)/.test(messageOf(error))) throw noConnection(place, error);
     });
     await checkDatabaseExists(topology, (name, args) => server.ask(name, ...args));
     return opened;
