@@ -144,16 +144,23 @@ function notHeld(name: string, operator: string): AssertionError {
 export type LockTestingOptions = Omit<RedisLockOptions, 'connection' | 'backend' | 'quorum'>;
 
 /** Methods that would not send a request to a server. */
-const LOCAL: readonly (string | symbol)[] = ['canAcquireTogether', 'subscribe', 'listenToClient', 'close'];
+const LOCAL: readonly (string | symbol)[] = ['canAcquireTogether', 'subscribe', 'listen', 'listenToClient', 'close'];
 
 /** A backend whose calls fail while `isDown()`, as if Redis were down. */
 function failingBackend(backend: LockBackend, runtime: Runtime, isDown: () => boolean): LockBackend {
   const ping = () => watch.health.observe(isDown() ? Promise.reject(down()) : Promise.resolve(), false);
   const watch: SingleNodeWatch = new SingleNodeWatch(backend.description, runtime, ping);
   const observe: Observe = (reply) => watch.health.observe(reply, false);
-  const synchronizers = backend.synchronizers && failing(backend.synchronizers, isDown, observe);
-  const flights = backend.flights && failing(backend.flights, isDown, observe);
-  return failing(backend, isDown, observe, { synchronizers, flights, health: watch });
+  const part = <Part extends object>(whole: Part | undefined) => whole && failing(whole, isDown, observe);
+  const { synchronizers, flights, line, waits, directory } = backend;
+  return failing(backend, isDown, observe, {
+    synchronizers: part(synchronizers),
+    flights: part(flights),
+    line: part(line),
+    waits: part(waits),
+    directory: part(directory),
+    health: watch,
+  });
 }
 
 type Observe = (reply: Promise<unknown>) => Promise<unknown>;

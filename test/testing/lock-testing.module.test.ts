@@ -98,6 +98,18 @@ describe('LockTestingModule', () => {
     await app.close();
   });
 
+  it('lists neither locks nor clients while the backend fails', async () => {
+    const testing = new LockTestingController();
+    await testing.holdByAnother('order');
+    expect((await testing.locks.list()).locks).toHaveLength(1);
+    testing.failBackend();
+    await expect(testing.locks.list()).rejects.toThrow(LockUnavailableError);
+    await expect(testing.locks.clients()).rejects.toThrow(LockUnavailableError);
+    testing.restoreBackend();
+    expect((await testing.locks.list()).locks).toHaveLength(1);
+    await testing.close();
+  });
+
   it('follows fake timers', async () => {
     const { app, locks, testing } = await start(TestedModule);
     jest.useFakeTimers();
