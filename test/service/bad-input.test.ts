@@ -23,6 +23,7 @@ describe('bad input', () => {
     ['a list with undefined', ['a', undefined], 'but it is undefined'],
     ['a list with a hole', new Array(1), 'but it is undefined'],
     ['a list in a list', [['a']], 'an array inside a list'],
+    ['10,001 names', Array.from({ length: 10_001 }, (_, n) => `a:${n}`), 'the list has 10001 lock names; 10000 is the'],
     ['2 KB', 'x'.repeat(2_048), 'has 2048 bytes; 1024 is the limit'],
     ['600 two-byte characters', 'é'.repeat(600), 'has 1200 bytes'],
     ['an opening brace alone', 'order:{1', 'unbalanced or empty brace'],

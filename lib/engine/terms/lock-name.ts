@@ -91,15 +91,27 @@ export function toKey(prefix: string, name: LockName, what: string): string {
 }
 
 /**
+ * How many locks can be acquired together. All of them are acquired in one step, which keeps this process and Redis from
+ * their other work. A list of names often has the length of a list that a user has sent.
+ */
+const MOST_NAMES = 10_000;
+
+/**
  * Checks a list of names. Returns them sorted and without duplicates.
  *
- * @throws LockKeyError when the list is empty or contains an invalid name
+ * @throws LockKeyError when the list is empty or too long, or contains an invalid name
  */
 export function toLockNames(values: readonly unknown[], what: string): readonly LockName[] {
   if (values.length === 0)
     throw new LockKeyError(`${what}: the list of lock names is empty; nothing would be locked`, '');
   // Not `map`, which would skip the holes of an array and leave them unchecked.
-  return [...new Set(Array.from(values, (value) => toLockName(value, what)))].sort();
+  const names = new Set(Array.from(values, (value) => toLockName(value, what)));
+  if (names.size > MOST_NAMES)
+    throw new LockKeyError(
+      `${what}: the list has ${names.size} lock names; ${MOST_NAMES} is the limit. Check the length of the input, or lock by what the names have in common`,
+      '',
+    );
+  return [...names].sort();
 }
 
 /** One name, or several names that are acquired together: all or none. @publicApi */
