@@ -51,6 +51,12 @@ const runners = {
     finishWithJest(...testsOf('package'), '--verbose', ...args);
   },
 
+  matrix(...args) {
+    needRedis();
+    build();
+    finishWithJest(...testsOf('matrix'), '--verbose', ...args);
+  },
+
   docs(...args) {
     needRedis();
     if (!provideSql()) process.exit(1);

@@ -23,9 +23,14 @@ export const SUITES = {
     tests: 'test/.*/(contract-(cluster|sentinel|five-servers)|(line|newest)-on-topologies|links/\\w+)\\.test',
   },
   package: {
-    about: 'the packed library in applications like those of users; how the command line ends',
-    takes: '3 to 5 min, and the npm registry',
-    tests: 'test/(package/(matrix/|(package|published)\\.test)|cli/ending)',
+    about: 'the packed library in fresh applications, also beside the library that they move from; the command line',
+    takes: '2 to 4 min, and the npm registry',
+    tests: 'test/(package/(moving-over|package|published|readme)\\.test|cli/ending)',
+  },
+  matrix: {
+    about: 'the packed library with other versions of NestJS, Redis clients and TypeScript, and with other packages',
+    takes: '3 to 4 min, and the npm registry',
+    tests: 'test/package/matrix/',
   },
   docs: {
     about: 'the code in README.md and docs/, links, options, messages',

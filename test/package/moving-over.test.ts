@@ -3,10 +3,10 @@ import { once } from 'node:events';
 import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { guard } from '../../support/process-guard.js';
-import { type RedisServer, startRedis } from '../../support/servers/redis-server.js';
-import { until } from '../../support/until.js';
-import { packLibrary, ThrowAwayApp } from '../throw-away-app.js';
+import { guard } from '../support/process-guard.js';
+import { type RedisServer, startRedis } from '../support/servers/redis-server.js';
+import { until } from '../support/until.js';
+import { packLibrary, ThrowAwayApp } from './throw-away-app.js';
 
 const INSTALL_TIMEOUT = 300_000;
 const PACKAGES = ['@nestjs/common@11', '@nestjs/core@11', 'reflect-metadata@0.1', 'rxjs@7', 'ioredis@5'];
