@@ -44,6 +44,8 @@ const [USUAL_SERVICES, USUAL_BODY] = [16, 5];
 const IMAGE = new URL('../../../docs/images/crowd.svg', import.meta.url);
 const WORKER = new URL('./service-worker.ts', import.meta.url);
 const OURS = 'ours';
+/** Milliseconds of warm-up. A JVM compiles for as long as this on two cores, and is several times slower until then. */
+const [WARM_UP, WARM_UP_OF_JVM] = [1_500, 15_000];
 
 const { values } = parseArgs({
   options: {
@@ -147,12 +149,17 @@ function cellsOf(): readonly Cell[] {
 function entrantsOf(port: number, base: string | undefined): readonly Entrant[] {
   const node = (name: string, contestant: Contestant): Entrant => ({
     name,
+    warmUp: WARM_UP,
     start: (processes, services) => startNodeCrew(contestant, port, processes, services, WORKER),
   });
   const all: Entrant[] = [node(OURS, libraryAt(`${process.cwd()}/dist`))];
   if (base !== undefined) all.push(node(`base ${values.base}`, libraryAt(base)));
   all.push(...POLLERS.map((poller) => node(poller.name, poller)));
-  all.push({ name: 'redisson', start: (processes, services) => startRedissonServices(port, processes, services) });
+  all.push({
+    name: 'redisson',
+    warmUp: WARM_UP_OF_JVM,
+    start: (processes, services) => startRedissonServices(port, processes, services),
+  });
   const names = values.contestants?.split(',') ?? all.map(({ name }) => name);
   const unknown = names.filter((name) => !all.some((entrant) => entrant.name === name));
   if (unknown.length > 0)

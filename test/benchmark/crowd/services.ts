@@ -12,8 +12,6 @@ import type { Table } from '../workloads/workload.js';
 
 /** Processes in which the services are. */
 const PROCESSES = 4;
-/** Milliseconds of warm-up of a crew. */
-const WARM_UP = 1_500;
 /** The least time before a round counts, in milliseconds. */
 const SETTLING = 300;
 /**
@@ -38,6 +36,8 @@ export interface Cell {
 /** A contestant that can start any number of services. */
 export interface Entrant {
   readonly name: string;
+  /** Milliseconds of warm-up. */
+  readonly warmUp: number;
   start(processes: number, servicesOfEach: number): Promise<Crew>;
 }
 
@@ -95,11 +95,11 @@ export async function measureServices(redis: Redis, plan: ServicesPlan): Promise
 async function startCrews(services: number, cell: Cell, { entrants, progress }: ServicesPlan) {
   const processes = Math.min(PROCESSES, services);
   const crews = new Map<string, Crew>();
-  for (const { name, start } of entrants) {
+  for (const { name, warmUp, start } of entrants) {
     progress(`${services} services: ${name} starts`);
     const crew = await start(processes, services / processes);
     crews.set(name, crew);
-    await crew.run('contend', jobOf({ ...cell, body: 0, kind: 'giving-up' }, `warm-up:${name}`, WARM_UP));
+    await crew.run('contend', jobOf({ ...cell, body: 0, kind: 'giving-up' }, `warm-up:${name}`, warmUp));
     crew.suspend();
   }
   return crews;
@@ -233,7 +233,7 @@ export function servicesTables(all: readonly CellFigures[], poller: string): rea
 const NOTES = [
   'Medians of the rounds, and their interval of 95 %, or the least and the most if they are fewer than six.',
   '÷ poller: the median of the ratios of the rounds. Jain: acquisitions of each service in all rounds. Commands, messages and CPU: for each body.',
-  "Redisson's bodies are Thread.sleep(), which is more exact than a timer of Node.js.",
+  'Redisson: a client and a thread for each service, lock() or tryLock() of an RLock. Its bodies are Thread.sleep(), which is more exact than a timer of Node.js. Its commands and messages are counted by the server, its CPU time has the compiler and the garbage collector of a JVM in it.',
 ];
 const GIVING_UP = `They wait for half a turn to two turns of all services (a turn: services × (body + ${BETWEEN} ms)), and come back after a pause of at most one turn. Refused: their share of all calls.`;
 
