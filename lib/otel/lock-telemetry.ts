@@ -48,7 +48,7 @@ export class LockTelemetry {
       guarded(() => span?.end());
     }
     for (const [message, { span, metrics }] of this.holding) {
-      guarded(() => metrics?.held.add(-locksOf(message), labelsOf(message)));
+      guarded(() => metrics?.held.add(-message.taken.length, labelsOf(message)));
       guarded(() => span?.end());
     }
     this.acquiring.clear();
@@ -85,9 +85,9 @@ export class LockTelemetry {
     const span = guarded(() => this.spans?.startHold(message, parent, acquire));
     if (span !== undefined) {
       message.run = runIn(span);
-      if (!message.reentry) for (const owner of message.owners.values()) this.held.set(owner, span);
+      for (const name of message.taken) this.held.set(message.owners.get(name) as string, span);
     }
-    const metrics = this.count(({ held }) => held.add(locksOf(message), labelsOf(message)));
+    const metrics = this.count(({ held }) => held.add(message.taken.length, labelsOf(message)));
     this.holding.set(message, { span, metrics });
   }
 
@@ -102,7 +102,7 @@ export class LockTelemetry {
     if (metrics === undefined) return;
     const { outcome, held = 0, reentry } = message;
     const labels = labelsOf(message);
-    guarded(() => metrics.held.add(-locksOf(message), labels));
+    guarded(() => metrics.held.add(-message.taken.length, labels));
     if (!reentry) guarded(() => metrics.holdDuration.record(held / 1_000, { ...labels, outcome }));
   }
 
@@ -132,11 +132,6 @@ function countPoints(metrics: MetricsSource): readonly (() => void)[] {
       guarded(() => metrics.current.renewals.add(1, { ...labelsOf(event), outcome: 'renewed' })),
     ),
   ];
-}
-
-/** Re-entry holds no additional locks. */
-function locksOf({ names, reentry }: HoldMessage): number {
-  return reentry ? 0 : names.length;
 }
 
 // The channels are opened by name, and only types of the library are imported. An application loads this entry before

@@ -81,6 +81,16 @@ describe('the metrics of locks in Redis', () => {
         expect(value).toBe(0);
   });
 
+  it('count a lock once if one of several names is a re-entry', async () => {
+    await locks.withLock('order:1', { group: 'payments' }, async () => {
+      await locks.withLock(['order:1', 'order:2'], { group: 'payments' }, async () => {
+        expect(await telemetry.values('distributed_lock.held')).toEqual([[payments, 2]]);
+      });
+      expect(await telemetry.values('distributed_lock.held')).toEqual([[payments, 1]]);
+    });
+    expect(await telemetry.values('distributed_lock.held')).toEqual([[payments, 0]]);
+  });
+
   it('count re-entry neither as a hold nor as an acquisition', async () => {
     await locks.withLock('order:1', { group: 'payments' }, () =>
       locks.withLock('order:1', { group: 'payments' }, async () => {

@@ -61,6 +61,10 @@ export interface HoldMessage extends TracedLocks {
   readonly fencingToken: number | undefined;
   /** Whether the hold shares a lock that an outer scope holds. If you count holds, count only the outer one. */
   readonly reentry: boolean;
+  /**
+   * The names that no outer scope holds. If you count locks, count these: of several names, an outer scope may hold some.
+   */
+  readonly taken: readonly string[];
   /** The acquisition that this hold follows. */
   readonly acquisition: AcquireMessage;
   /** `detached`: the lock stays locked for the process that adopts it. */

@@ -30,7 +30,8 @@ export function traceHold(
   if (!holdChannel.hasSubscribers || !lease.live) return;
   const { name, names, type, group, method, fencingToken, reentry = false } = acquisition;
   const { owner, owners } = lease;
-  const about = { name, names, type, group, method, owner, owners, fencingToken, reentry, acquisition };
+  const taken = lease.locks.filter(({ shares }) => shares[0] === lease).map((lock) => lock.name);
+  const about = { name, names, type, group, method, owner, owners, fencingToken, reentry, taken, acquisition };
   const hold = {
     message: { ...about, run: undefined, outcome: undefined, held: undefined },
     runtime,
