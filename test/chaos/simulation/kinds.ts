@@ -38,6 +38,8 @@ export interface ScheduleKind {
    * holder.
    */
   readonly longLeases?: boolean;
+  /** How long leases are that are renewed, chosen between these two. Default: 300 to 1,000 ms, or much longer. */
+  readonly leases?: readonly [least: number, most: number];
   /** Each name is in a separate slot, as on a cluster, so several names are acquired one by one. */
   readonly scattered?: boolean;
   /** Nothing ever goes wrong: no lease is lost, and a free lock goes to a waiting caller without delay. */
@@ -324,6 +326,18 @@ export const KINDS = {
     scattered: true,
     flawless: false,
   },
+  /** Leases are longer than claims, so that processes begin as soon as a message grants them a lock. */
+  granted: {
+    errands: { hold: 5, hurry: 3, waitAWhile: 2, abort: 1, tryOnce: 1, holdLong: 0.3 },
+    fates: UNSTEADY,
+    unheard: 0.05,
+    faults: [...BREAKDOWNS, ...DEATHS],
+    eitherOf: [],
+    mostFaults: 3,
+    drift: true,
+    leases: [1_000, 2_500],
+    flawless: false,
+  },
   /** A lock that n may hold, on a slow network. */
   places: {
     errands: { ...PLACES, placeFixed: 0, placeLong: 0 },
@@ -356,7 +370,7 @@ export const KIND_NAMES = Object.keys(KINDS) as KindName[];
 /** Kinds whose seeds are above {@link LATER}, so that smaller seeds mean what they meant before these kinds were added. */
 const LATER_KINDS: readonly KindName[] = ['places', 'stormyPlaces', 'latePlaces'];
 /** Kinds that no seed determines, because only traces need them. */
-const TRACED_KINDS: readonly KindName[] = ['besieged'];
+const TRACED_KINDS: readonly KindName[] = ['besieged', 'granted'];
 const FORMER_KINDS = KIND_NAMES.filter((name) => !LATER_KINDS.includes(name) && !TRACED_KINDS.includes(name));
 export const LATER = 1_000_000;
 

@@ -1,4 +1,6 @@
-import type { LockState } from '../../../lib/backends/lock-backend.js';
+import type { Grant, LockState } from '../../../lib/backends/lock-backend.js';
+import { lineChannel } from '../../../lib/backends/memory/channels.js';
+import { clientOf } from '../../../lib/backends/owner-ids.js';
 import { History, type HistoryEvent, type HistoryRecord } from '../history.js';
 import type { Copy, LinkTrace, RequestTrace, Subject } from './simulated/link-trace.js';
 import type { SimulatedProcess } from './simulated/simulated-process.js';
@@ -22,6 +24,25 @@ export type TraceEvent =
       readonly lock: TracedLock;
     }
   | { readonly kind: 'late' | 'request-lost'; readonly request: TracedRequest; readonly copy: Copy }
+  /** The server has granted a lock to the first place of its line. The request that made it do so is executed next. */
+  | {
+      readonly kind: 'granted-in-line';
+      readonly key: string;
+      readonly owner: string;
+      /** What its client may believe. Undefined: it has to ask. */
+      readonly grant: Grant | undefined;
+      readonly clock: number;
+    }
+  /** A process begins because a message grants it the lock: until then, by its own clock, in milliseconds. */
+  | {
+      readonly kind: 'believed';
+      readonly process: string;
+      readonly key: string;
+      readonly owner: string;
+      readonly grant: Grant;
+      readonly leaseTime: number;
+      readonly until: number;
+    }
   | { readonly kind: 'resent'; readonly request: TracedRequest }
   | { readonly kind: 'answered'; readonly request: TracedRequest; readonly reply: unknown }
   | { readonly kind: 'failed'; readonly request: TracedRequest; readonly outcome: 'refused' | 'unknown' }
@@ -83,7 +104,7 @@ export class SimulationTrace implements LinkTrace {
   private server!: SimulatedServer;
   private ids = 0;
 
-  constructor() {
+  constructor(readonly knowsGrants = false) {
     this.history = new WatchedHistory((record) => this.add({ kind: 'record', record }));
   }
 
@@ -91,6 +112,10 @@ export class SimulationTrace implements LinkTrace {
     this.time = time;
     this.server = server;
     server.onDataLoss = () => this.add({ kind: 'data-lost' });
+    server.onGrant = (channel, { owner, grant }) => {
+      const key = channel.slice(lineChannel('', clientOf(owner)).length);
+      this.add({ kind: 'granted-in-line', key, owner, grant, clock: this.clock });
+    };
   }
 
   joined(process: SimulatedProcess, commandTimeout: number): void {
@@ -144,6 +169,10 @@ export class SimulationTrace implements LinkTrace {
         this.add({ kind: 'failed', request, outcome });
       },
     };
+  }
+
+  believed(event: Omit<TraceEvent & { kind: 'believed' }, 'kind'>): void {
+    this.add({ kind: 'believed', ...event });
   }
 
   /** The number of a call for several names. */

@@ -154,7 +154,7 @@ export class Simulation {
       trace: this.options.trace,
     });
     this.options.trace?.joined(process, this.link.commandTimeout);
-    const [shortest, longest] = this.kind.longLeases ? LONG_LEASES : SHORT_LEASES;
+    const [shortest, longest] = this.kind.leases ?? (this.kind.longLeases ? LONG_LEASES : SHORT_LEASES);
     const release = RELEASE ?? (this.seed % 2 === 0 ? 'background' : 'confirmed');
     const settings = {
       watchdogTimeout: chance.whole(shortest, longest),

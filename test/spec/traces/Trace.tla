@@ -5,22 +5,25 @@
 (* microseconds of each machine's own clock.  Each step must be a step of  *)
 (* Lease, with what the code has sent and answered, tokens must be those   *)
 (* of Tokens, and whoever is granted the lock the first place of its line. *)
+(* A process believes that by the rule of Line.                            *)
 (***************************************************************************)
 EXTENDS Lease, Tokens, Sequences, TLC, TraceData
 
 VARIABLES t,        \* which trace
           i,        \* its next step
           uses,     \* of each owner: the calls whose bodies run
-          line,     \* the places in the line of the lock, as in LineServer
+          line,     \* the places in the line of the lock, as in LineServer, with the tokens that they want to reserve
+          waits,    \* of each owner: its last request to enter, as in Line, and the grants to it
           blocks,   \* of each owner: the tokens that the server has given it, with those reserved for hand-offs
           told,     \* until when each caller counts on the lock
           given     \* of each owner: the token of the latest body; 0: none
 
-traceVars == <<vars, tokenVars, t, i, uses, line, blocks, given, told>>
+traceVars == <<vars, tokenVars, t, i, uses, line, waits, blocks, given, told>>
 
-(* How the server serves the line. Of LineServer, what is about places alone. *)
-Line == INSTANCE LineServer WITH Processes <- {}, Claim <- 1000000, LeaseTime <- 0, WaiterTimeout <- 0, Timeout <- 0,
-  MaxTime <- 0, MaxFaults <- 0, arrived <- <<>>, net <- {}, stalled <- {}, died <- <<>>, idle <- 0, faults <- 0, overtaken <- FALSE
+(* How the server serves the line, and when a process believes a grant. Of Line, what is about places and claims alone. *)
+Line == INSTANCE Line WITH Processes <- {}, Claim <- 1000000, LeaseTime <- 0, WaiterTimeout <- 0, Timeout <- 0,
+  Interval <- 0, MaxIds <- 0, MaxTime <- 0, MaxFaults <- 0, own <- waits, arrived <- <<>>, net <- {}, stalled <- {},
+  died <- <<>>, idle <- 0, faults <- 0, overtaken <- FALSE
 Claim == 1000000
 
 (* <<process, number, commandTimeout>> *)
@@ -39,6 +42,7 @@ TraceInit ==
   /\ LET first == Traces[t].steps[1] owners == {Traces[t].owners[n] : n \in 1..Len(Traces[t].owners)} IN
      /\ now = first.t /\ clock = first.cl /\ time = first.t
      /\ own = [o \in owners |-> NewOwner] /\ uses = [o \in owners |-> {}]
+     /\ waits = [o \in owners |-> [nonce |-> 0, asked |-> 0, grants |-> {}]]
      /\ blocks = [o \in owners |-> {}] /\ told = {} /\ given = [o \in owners |-> 0]
   /\ lock = [owner |-> Nobody, until |-> 0] /\ requests = {} /\ answers = {} /\ line = <<>>
   /\ last = 0 /\ highest = [l \in Locks |-> 0] /\ latest = [token |-> 1, before |-> 0, at |-> 0]
@@ -49,7 +53,7 @@ Abs(n) == IF n < 0 THEN -n ELSE n
 Tick ==
   /\ now <= S.t /\ now' = S.t /\ time' = S.t /\ clock' = S.cl
   /\ \A c \in DOMAIN clock : clock[c] <= S.cl[c] /\ Abs((S.cl[c] - clock[c]) - (S.t - now)) <= (S.t - now) \div 100 + 2
-  /\ UNCHANGED <<lock, requests, answers, own, last, highest, latest, t, i, uses, line, blocks, given, told>>
+  /\ UNCHANGED <<lock, requests, answers, own, last, highest, latest, t, i, uses, line, waits, blocks, given, told>>
 
 (* A lease of several locks ends with the first of them. *)
 IsUntil(until, o) == until <= own[o].until + Rounding /\ (S.alone => until >= own[o].until - Rounding)
@@ -64,9 +68,10 @@ RaisesOnly == Raise(S.seen) /\ last' = S.clock
 
 (* The line.  A place that has lapsed is as good as none. *)
 Places == Line!Living(line)
-Place(o) == [owner |-> o, lapses |-> now + S.waits, nonce |-> 0, since |-> 0]
-Renewed == [n \in 1..Len(Places) |-> IF Places[n].owner = S.o THEN Place(S.o) ELSE Places[n]]
-Entered == IF Line!IsIn(S.o, Places) THEN Renewed ELSE Append(Places, Place(S.o))
+Place(o) == [owner |-> o, lapses |-> now + S.waits, nonce |-> S.nonce, since |-> now, reserve |-> S.reserve]
+Renewed == [n \in 1..Len(Places) |-> IF Places[n].owner = S.o THEN [Places[n] EXCEPT !.lapses = now + S.waits] ELSE Places[n]]
+Noted == [n \in 1..Len(Places) |-> IF Places[n].owner = S.o THEN Place(S.o) ELSE Places[n]]
+Entered == IF Line!IsIn(S.o, Places) THEN Noted ELSE Append(Places, Place(S.o))
 IsFirst(o) == Places # <<>> /\ Head(Places).owner = o
 
 LineAfterExecution ==
@@ -78,10 +83,33 @@ LineAfterExecution ==
 GoesInTurn == S.kind = "acquire" /\ S.ok /\ S.waits > 0 /\ Holder = Nobody => Line!IsNext(S.o)
 
 (* The first place gets the free lock, for the time of a claim. Its process will use it, or it is the last sign of it. *)
-Granted ==
-  /\ Holder = Nobody /\ IsFirst(S.o) /\ lock' = Line!Served(line).lock /\ line' = Line!Served(line).line
+Granted == LET served == Line!Served(line) message == CHOOSE m \in served.told : TRUE IN
+  /\ Holder = Nobody /\ IsFirst(S.o) /\ lock' = served.lock /\ line' = served.line
   /\ own' = [own EXCEPT ![S.o].leftAt = IF WillUse(S.o) THEN @ ELSE now, ![S.o].lease = Max(@, Claim)]
-  /\ UNCHANGED <<now, clock, requests, answers, tokenVars, uses, blocks, given, told>>
+  \* With a nonce, a token goes with it.
+  /\ S.nonce = message.sent /\ last' = S.clock
+  /\ IF S.nonce = 0 THEN UNCHANGED <<tokenVars, waits>> ELSE
+     /\ Grant(1, S.seen, Head(Places).reserve)
+     /\ waits' = [waits EXCEPT ![S.o].grants = @ \cup {[message |-> message, token |-> latest'.token, end |-> last']}]
+  /\ UNCHANGED <<now, clock, requests, answers, uses, blocks, given, told>>
+
+(* Messages say in whole milliseconds how long before the grant the request was executed. *)
+Whole(micros) == (micros \div 1000) * 1000
+(* By the process's own clock, less the margin for what has passed on the server. *)
+Passed(after) == Max(0, LessMargin(after))
+AsHeard(m) == [m EXCEPT !.at = Passed(S.after) + LessMargin(Claim) - Claim]
+
+(* A process begins because a message grants it the lock, and counts on it for the time of the claim. *)
+Believed == \E grant \in waits[S.o].grants : LET m == AsHeard(grant.message) IN
+  /\ CanAsk(S.o) /\ Line!HasNonce(S.o, m)
+  /\ S.nonce = m.sent /\ S.after = Whole(grant.message.at) /\ S.token = grant.token /\ S.token + S.reserved = grant.end
+  /\ Abs(S.until - Line!EndOfClaim(S.o, m)) <= Rounding /\ Clock(S.o) < S.until
+  /\ own' = [own EXCEPT ![S.o].phase = "held", ![S.o].until = S.until, ![S.o].lease = Max(@, S.lease), ![S.o].deadline = 0]
+  /\ blocks' = [blocks EXCEPT ![S.o] = @ \cup {<<S.token, S.token + S.reserved>>}]
+  /\ UNCHANGED <<now, clock, lock, requests, answers, tokenVars, uses, given, told>>
+
+(* The moment before a request to enter is sent. *)
+Asked == IF S.nonce = 0 THEN UNCHANGED waits ELSE waits' = [waits EXCEPT ![S.o].nonce = S.nonce, ![S.o].asked = Clock(S.o)]
 
 Free == [owner |-> Nobody, until |-> 0]
 KeepsPlace == /\ S.kept = Line!IsIn(S.o, Places) /\ line' = Renewed
@@ -152,7 +180,7 @@ ReleasesAgain == LET again == Request("release", S.o, S.o, 0, 0) IN
 OfLease(action) == action /\ UNCHANGED <<tokenVars, uses, blocks, given, told>>
 
 Step ==
-  CASE S.e = "acquire"  -> OfLease(Acquire(S.o, S.lease, S.deadline))
+  CASE S.e = "acquire"  -> OfLease(Acquire(S.o, S.lease, S.deadline)) /\ Asked
     [] S.e = "transfer" -> uses[S.from] = {} /\ OfLease(Transfer(S.from, S.o, S.lease, S.deadline))
     [] S.e = "renew"    -> OfLease(Renew(S.o, S.lease))
     [] S.e = "release"  -> OfLease(SendRelease(S.o) \/ ReleasesAgain)
@@ -160,6 +188,7 @@ Step ==
                                            sent |-> S.sent, deadline |-> S.deadline, copy |-> 1]))
     [] S.e = "execute"  -> Executed
     [] S.e = "grant"    -> Granted
+    [] S.e = "believe"  -> Believed
     [] S.e = "keep"     -> OfLine(KeepsPlace)
     [] S.e = "leave"    -> OfLine(LeavesLine)
     [] S.e = "late"     -> \E m \in Sent(S.copy) : IsLate(m) /\ OfLease(Execute(m))
@@ -183,19 +212,19 @@ Step ==
 
 (* A place whose removal was not answered is released in the background, where no acquisition may ever have been in doubt. *)
 GivesUpPlace == /\ S.placed /\ own' = [own EXCEPT ![S.o] = Leave(S.o, Doubt(S.o))]
-                /\ OfLease(UNCHANGED <<now, clock, lock, requests, answers>>) /\ UNCHANGED <<t, i, line>>
+                /\ OfLease(UNCHANGED <<now, clock, lock, requests, answers>>) /\ UNCHANGED <<t, i, line, waits>>
 
 (* What the process does without a message: it lets go before it releases, and notices what it has lost. *)
 LetsGo == /\ S.e \in {"release", "lost"} /\ own[S.o].phase = "held"
           /\ IF S.e = "release" THEN uses[S.o] = {} ELSE own[S.o].removed \/ \E pair \in ToldTo(S.call) : Clock(S.o) >= pair[2] - Rounding
-          /\ OfLease(Release(S.o)) /\ UNCHANGED <<t, i, line>>
+          /\ OfLease(Release(S.o)) /\ UNCHANGED <<t, i, line, waits>>
 
 IsDone == i > Len(Steps)
 
 (* A state that breaks a promise has no successor. *)
 TokensGrow == latest.token > latest.before
-(* The request of a place that was granted the lock did not leave its process: the claim may be longer than its lease. *)
-MayKeepClaim(o) == own[o].phase = "new" /\ Holder = o /\ lock.until <= own[o].leftAt + Claim
+(* Nobody uses what a place was granted: the claim may be longer than its lease. *)
+MayKeepClaim(o) == Holder = o /\ lock.until <= own[o].leftAt + Claim
 FreeInTimeOrClaim == IF FreeInTime THEN TRUE ELSE MayKeepClaim(Holder)
 Promises == BeliefIsCovered /\ FreeInTimeOrClaim /\ NothingIsLeft /\ TokensGrow
 
@@ -207,6 +236,7 @@ TraceNext ==
      ELSE IF S.e = "release" /\ own[S.o].phase = "new" THEN GivesUpPlace
      ELSE /\ Step /\ i' = i + 1 /\ UNCHANGED t
           /\ S.e \notin {"execute", "grant", "keep", "leave", "data lost"} => UNCHANGED line
+          /\ S.e \notin {"acquire", "grant"} => UNCHANGED waits
 
 TraceSpec == TraceInit /\ [][TraceNext]_traceVars
 

@@ -13,10 +13,28 @@ export type Damage =
   | 'answer changed'
   | 'holder changed'
   | 'target changed'
-  | 'call changed';
+  | 'call changed'
+  | 'nonce changed'
+  | 'claim too long'
+  | 'believed late';
+
+/** These make a grant one that its process must not believe, so the step in which it does has to be refused. */
+const OF_BELIEF: readonly Damage[] = ['nonce changed', 'claim too long', 'believed late'];
+
+export interface DamagedTrace {
+  readonly trace: AnyTrace;
+  /** The number of the step that has to be refused. Undefined: any. */
+  readonly refusedAt: number | undefined;
+}
+
+/** Whether a trace has a step that can be damaged in this way. */
+export function isPossible(damage: Damage, { steps }: AnyTrace): boolean {
+  if (OF_BELIEF.includes(damage)) return steps.some(({ e }) => e === 'believe');
+  return damage !== 'place changed' || steps.some(isOfPlace);
+}
 
 /** A trace with one thing wrong in it, anywhere. */
-export function damaged<T extends AnyTrace>(trace: T, damage: Damage, chance: SeededRandom): T {
+export function damaged(trace: AnyTrace, damage: Damage, chance: SeededRandom): DamagedTrace {
   const { steps } = trace;
   const copy = [...steps];
   // Steps of other locks matter to this one only as far as they move the clock of tokens. The last step is the check
@@ -46,7 +64,7 @@ export function damaged<T extends AnyTrace>(trace: T, damage: Damage, chance: Se
       break;
     }
     case 'place changed': {
-      const index = chance.pick(indexes(steps, ({ e }) => e === 'grant' || e === 'keep'));
+      const index = chance.pick(indexes(steps, isOfPlace));
       const { e, kept, o } = copy[index];
       replace(index, e === 'keep' ? { kept: !kept } : { o: otherOwner(trace, o as OwnerId, chance) });
       break;
@@ -77,9 +95,52 @@ export function damaged<T extends AnyTrace>(trace: T, damage: Damage, chance: Se
       const others = new Set(steps.map(({ c }) => (c ?? 0) as number));
       others.delete(copy[index].c as number);
       replace(index, { c: chance.pick([...others]) });
+      break;
+    }
+    case 'nonce changed': {
+      const belief = chance.pick(indexes(steps, isBelief));
+      const owner = String(steps[belief].o);
+      const requests = indexes(steps, ({ e, o }, n) => e === 'acquire' && String(o) === owner && n < belief);
+      // Either nobody was granted the lock with this nonce, or the process has sent another request since.
+      const index = chance.chance(0.5) ? belief : (requests.at(-1) as number);
+      replace(index, { nonce: chance.pick(noncesOf(steps).filter((nonce) => nonce !== steps[index].nonce)) });
+      where = belief;
+      break;
+    }
+    case 'claim too long': {
+      const index = chance.pick(indexes(steps, isBelief));
+      replace(index, { until: (copy[index].until as number) + 10 * Math.abs(changeOf(chance)) });
+      break;
+    }
+    case 'believed late': {
+      where = chance.pick(indexes(steps, isBelief));
+      const { o, until, cl } = steps[where];
+      const [process] = o as OwnerId;
+      const delay = (until as number) - cl[process - 1] + Math.abs(changeOf(chance));
+      // From then on, everything is as much later.
+      for (let index = where; index < copy.length; index++) copy[index] = delayed(copy[index], delay);
     }
   }
-  return { ...trace, name: `${trace.name}, ${damage}: step ${where + 1}, ${describe(steps[where])}`, steps: copy };
+  const name = `${trace.name}, ${damage}: step ${where + 1}, ${describe(steps[where])}`;
+  return { trace: { ...trace, name, steps: copy }, refusedAt: OF_BELIEF.includes(damage) ? where + 1 : undefined };
+}
+
+function isOfPlace({ e }: Step): boolean {
+  return e === 'grant' || e === 'keep';
+}
+
+function isBelief({ e }: Step): boolean {
+  return e === 'believe';
+}
+
+/** The nonces of a trace, and one that is nobody's. */
+function noncesOf(steps: readonly Step[]): readonly number[] {
+  const nonces = new Set(steps.flatMap(({ nonce = 0 }) => (nonce === 0 ? [] : [nonce as number])));
+  return [...nonces, Math.max(...nonces) + 1];
+}
+
+function delayed(step: Step, delay: number): Step {
+  return { ...step, t: step.t + delay, cl: step.cl.map((time) => time + delay) };
 }
 
 function describe({ e, kind, o }: Step): string {

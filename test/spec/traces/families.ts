@@ -33,13 +33,19 @@ export interface Family {
 /** The traces of one schedule of the simulation. */
 function simulated(
   traces: (trace: SimulationTrace, name: (key: string) => string) => readonly AnyTrace[],
+  { knowsGrants = false } = {},
 ): Family['traces'] {
   return async (kind, seed) => {
-    const trace = new SimulationTrace();
+    const trace = new SimulationTrace(knowsGrants);
     await simulate(seed, { kind: kind as KindName, trace });
     return traces(trace, (key) => `${kind} ${seed}, ${key}`);
   };
 }
+
+const ofLocks = simulated(
+  (trace, name) => tracedLocks(trace).flatMap((key) => traceOfLock(trace, key, name(key)) ?? []),
+  { knowsGrants: true },
+);
 
 function shared(type: 'read' | 'permits'): Family['traces'] {
   return simulated((trace, name) =>
@@ -50,6 +56,7 @@ function shared(type: 'read' | 'permits'): Family['traces'] {
 const COMMON: readonly Damage[] = ['dropped', 'doubled', 'swapped', 'time changed'];
 
 const isGrant = ({ e }: Step) => e === 'grant';
+const isBelief = ({ e }: Step) => e === 'believe';
 const isMishap = ({ e }: Step) => ['lost', 'late', 'resend', 'lose', 'data lost'].includes(e);
 const entersLine = ({ e, line }: Step) => e === 'execute' && (line as readonly number[]).length > 0;
 
@@ -59,15 +66,22 @@ export const FAMILIES: readonly Family[] = [
   {
     name: 'locks',
     module: 'Trace',
-    extended: ['../LeaseServer', '../Lease', '../Tokens', '../LineServer'],
-    kinds: ['steady', 'lossy', 'storm', 'lateRequests', 'flushed', 'cutOff', 'unreliable'],
+    extended: ['../LeaseServer', '../Lease', '../Tokens', '../LineServer', '../Line'],
+    kinds: ['steady', 'lossy', 'storm', 'lateRequests', 'flushed', 'cutOff', 'unreliable', 'granted'],
     tracesOfAKind: 20,
     mostSteps: 400,
-    damaged: 200,
-    damages: [...COMMON, 'token changed', 'place changed'],
-    occurs: [MISHAPS, { what: 'a grant to a place in line', least: 20, in: isGrant }],
-    preferred: isGrant,
-    traces: simulated((trace, name) => tracedLocks(trace).flatMap((key) => traceOfLock(trace, key, name(key)) ?? [])),
+    damaged: 225,
+    damages: [...COMMON, 'token changed', 'place changed', 'nonce changed', 'claim too long', 'believed late'],
+    occurs: [
+      MISHAPS,
+      { what: 'a grant to a place in line', least: 20, in: isGrant },
+      { what: 'a grant that a process believes', least: 20, in: isBelief },
+    ],
+    preferred: (step) => isGrant(step) || isBelief(step),
+    traces: async (kind, seed) => {
+      const traces = await ofLocks(kind, seed);
+      return kind === 'granted' ? traces.filter(({ steps }) => steps.some(isBelief)) : traces;
+    },
   },
   {
     name: 'read/write locks',

@@ -71,9 +71,9 @@ export abstract class NumberedProjection extends Projection {
   }
 }
 
-/** A token relative to the beginning of all clocks. */
+/** A token relative to the beginning of all clocks. 0: there is none, or it is a forged one, from before that. */
 export function tokenOf(token: number): number {
-  return token === 0 ? 0 : token - EPOCH * 1000;
+  return Math.max(0, token - EPOCH * 1000);
 }
 
 export function succeeded({ kind }: Subject, reply: unknown): boolean {

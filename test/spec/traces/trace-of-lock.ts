@@ -36,6 +36,8 @@ export function tracedLocks({ events }: SimulationTrace): readonly string[] {
   return [...keys].filter((key) => !others.has(key));
 }
 
+type GrantedInLine = TracedEvent & { readonly kind: 'granted-in-line' };
+
 class LockProjection extends Projection {
   private readonly owners = new Map<string, OwnerId>();
   private readonly sentAt = new Map<number, number>();
@@ -45,9 +47,11 @@ class LockProjection extends Projection {
   private readonly leases = new Map<string, number>();
   /** The owners that have asked for a place in the line. */
   private readonly placed = new Set<string>();
+  private readonly nonces: string[] = [];
+  /** What the server has granted while it executes a request. */
+  private grants: readonly GrantedInLine[] = [];
   private now!: TracedEvent;
   private lastClock = 0;
-  private lastHolder: string | undefined;
   private isSpecified = true;
 
   constructor(
@@ -90,8 +94,12 @@ class LockProjection extends Projection {
         return this.about(event.request, () => this.failed(event.request, event.outcome));
       case 'data-lost':
         this.lastClock = 0;
-        this.lastHolder = undefined;
         return this.add('data lost', {});
+      case 'granted-in-line':
+        this.grants = [...this.grants, event];
+        return;
+      case 'believed':
+        return this.believed(event);
       case 'record':
         return this.recorded(event);
     }
@@ -112,7 +120,8 @@ class LockProjection extends Projection {
     }
     this.leases.set(subject.owner, lease);
     const deadline = deadlineOf(subject, validUntil);
-    if (subject.kind === 'acquire') return this.add('acquire', { o, lease, deadline });
+    if (subject.kind === 'acquire')
+      return this.add('acquire', { o, lease, deadline, nonce: this.nonceNumber(subject.nonce) });
     this.add('transfer', { o, from: this.owner(subject.from), lease, deadline });
   }
 
@@ -125,17 +134,57 @@ class LockProjection extends Projection {
   }
 
   private executed(event: TracedEvent & { kind: 'executed' }): void {
-    const { request } = event;
-    const [holder] = event.lock.holders;
-    const { subject } = request;
-    if (!('key' in subject) || subject.key !== this.key) return this.executedStep(event);
-    const takes = subject.kind === 'acquire' || subject.kind === 'transfer';
-    const isGranted = holder !== undefined && holder !== this.lastHolder && !(takes && succeeded(subject, event.reply));
-    this.lastHolder = holder;
-    // An acquisition finds the lock busy because it has just granted it.
-    if (isGranted && takes) this.add('grant', { o: this.owner(holder) });
+    const { subject, seen } = event.request;
+    const { grants } = this;
+    this.grants = [];
+    const asks = subject.kind === 'acquire';
+    for (const grant of grants) {
+      // An acquisition finds the lock busy because it has just granted it.
+      if (grant.key !== this.key) this.grantedOther(grant, asks ? tokenOf(seen) : 0);
+      else if (asks) this.granted(grant, tokenOf(seen));
+    }
     this.executedStep(event);
-    if (isGranted && !takes) this.add('grant', { o: this.owner(holder) });
+    for (const grant of grants) if (grant.key === this.key && !asks) this.granted(grant, 0);
+  }
+
+  private granted({ owner, grant, clock: token }: GrantedInLine, seen: number): void {
+    const clock = tokenOf(token);
+    this.lastClock = clock;
+    this.add('grant', { o: this.owner(owner), seen, nonce: this.nonceNumber(grant?.nonce), clock });
+  }
+
+  private grantedOther({ grant, clock: token }: GrantedInLine, seen: number): void {
+    const clock = tokenOf(token);
+    const before = this.lastClock;
+    this.lastClock = clock;
+    if (clock === before) return;
+    // Otherwise it has a clock of its own: see below.
+    const isShared = grant !== undefined && tokenOf(grant.token) + grant.reserved === clock;
+    if (isShared) this.add('other grant', { seen, reserve: grant.reserved, token: tokenOf(grant.token), clock });
+    else this.add('other grant', { seen: 0, reserve: 0, token: clock, clock });
+  }
+
+  private believed(event: TracedEvent & { kind: 'believed' }): void {
+    if (event.key !== this.key) return;
+    const { owner, grant, leaseTime, until } = event;
+    const lease = leaseTime * 1000;
+    this.leases.set(owner, lease);
+    this.add('believe', {
+      o: this.owner(owner),
+      nonce: this.nonceNumber(grant.nonce),
+      after: grant.after * 1000,
+      token: tokenOf(grant.token),
+      reserved: grant.reserved,
+      lease,
+      until: Math.round(until * 1000),
+    });
+  }
+
+  /** 0: there is none. */
+  private nonceNumber(nonce: string | undefined): number {
+    if (nonce === undefined) return 0;
+    const known = this.nonces.indexOf(nonce);
+    return known < 0 ? this.nonces.push(nonce) : known + 1;
   }
 
   private executedStep({ request, copy, reply, reserve, clock: token }: TracedEvent & { kind: 'executed' }): void {
@@ -172,6 +221,7 @@ class LockProjection extends Projection {
         ...(taken && { seen, clock }),
         ...(taken && ok && { reserve, ...tokensOf(reply) }),
         ...(subject.kind === 'acquire' && { waits: subject.waiterTimeout * 1000 }),
+        ...(subject.kind === 'acquire' && !ok && { reserve, nonce: this.nonceNumber(subject.nonce) }),
         ...(subject.kind === 'acquire' && !ok && { holder: this.holder(reply) }),
       });
       if (request.read !== copy) this.add('unread', this.copyOf(request, copy));
@@ -232,6 +282,7 @@ class LockProjection extends Projection {
     const { call } = record;
     const o = this.owner(owner);
     if (record.kind === 'confirmed') {
+      if (record.unread) return;
       const until = this.local(record.process, record.validUntil);
       if (this.told.get(call) === until) return;
       this.told.set(call, until);

@@ -63,6 +63,8 @@ class QuorumProjection extends NumberedProjection {
       case 'sent':
         return this.sent(event);
       case 'of-several':
+      case 'granted-in-line':
+      case 'believed':
         return;
     }
     const message = this.messages.get(event.request);

@@ -80,6 +80,9 @@ export class SharedProjection extends NumberedProjection {
         return this.recorded(event);
       case 'of-several':
         return this.ofSeveral(event);
+      case 'granted-in-line':
+      case 'believed':
+        return;
     }
     const message = this.messages.get(event.request.id);
     const { id, subject } = event.request;

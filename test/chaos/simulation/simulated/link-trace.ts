@@ -13,6 +13,8 @@ export type Subject =
       readonly pastLine: boolean;
       /** How many may hold the lock; 0: it is not such a lock. */
       readonly permits: number;
+      /** See `AcquireRequest.nonce`. */
+      readonly nonce: string | undefined;
       /** It may grow until the request is executed, because nothing is serialised here. */
       readonly reserve: () => number;
     }
@@ -58,6 +60,8 @@ export interface RequestTrace {
 
 /** Is notified of every request of a simulation. */
 export interface LinkTrace {
+  /** Whether it can say that a lease began with a message. Otherwise the processes ask the server. */
+  readonly knowsGrants: boolean;
   /**
    * @param seen the highest token that the process has seen
    * @param validUntil the time of the server's clock after which the request is not executed

@@ -83,7 +83,7 @@ export class SimulatedLink implements LockBackend, ServerClient {
   /** Called with the locks that a forced release has taken, when the process knows of them. */
   onForced: (key: string, owners: readonly string[]) => void = () => {};
   /** Called when the server has set the full lease of a lock that a message had granted, and again with the answer. */
-  onAccepted: (key: string, owner: string, validUntil: number) => void = () => {};
+  onAccepted: (key: string, owner: string, validUntil: number, isRead: boolean) => void = () => {};
   /** Called with an owner id that is sent in an acquisition after its release. */
   onReused: (key: string, id: string) => void = () => {};
   readonly owners = new SpentOwners((key, id) => this.onReused(key, id));
@@ -176,8 +176,8 @@ export class SimulatedLink implements LockBackend, ServerClient {
   async acquire(request: AcquireRequest): Promise<AcquireReply> {
     const seen = this.highestToken;
     this.owners.acquiring(request);
-    // Traces know no leases that begin with a message.
-    const sent = this.settings.trace === undefined ? request : Object.create(request, { nonce: { value: undefined } });
+    const { trace } = this.settings;
+    const sent = (trace?.knowsGrants ?? true) ? request : Object.create(request, { nonce: { value: undefined } });
     const reply = await this.take(
       this.lineOf('acquire', request),
       (backend) => raised(backend, [request], seen).acquire(sent),
@@ -187,6 +187,7 @@ export class SimulatedLink implements LockBackend, ServerClient {
         waiterTimeout: request.waiterTimeout,
         pastLine: request.pastLine === true,
         permits: request.permits ?? 0,
+        nonce: request.nonce,
       },
     );
     if (reply.acquired) this.sees(reply.token + reply.reserved);
@@ -343,16 +344,24 @@ export class SimulatedLink implements LockBackend, ServerClient {
       return subscription;
     },
     accept: (request, grant, sent) => {
-      const { key, owner, leaseTime } = request;
+      const { key, type, owner, leaseTime } = request;
       const validUntil = this.endOfLease(leaseTime);
-      const accepted = (isHeld: boolean) => {
-        if (isHeld) this.onAccepted(key, owner, validUntil);
+      const accepted = (isHeld: boolean, isRead: boolean) => {
+        if (isHeld) this.onAccepted(key, owner, validUntil, isRead);
         return isHeld;
       };
-      const answer = this.send(this.lineOf('renew', request), (backend) =>
-        (backend.line as LineBackend).accept(request, grant, () => {}).then(accepted),
+      const answer = this.send(
+        this.lineOf('renew', request),
+        (backend) =>
+          (backend.line as LineBackend).accept(request, grant, () => {}).then((isHeld) => accepted(isHeld, false)),
+        (isHeld) => isHeld,
+        undefined,
+        { kind: 'renew', key, type, owner, leaseTime },
       );
-      answer.then(accepted, () => {});
+      answer.then(
+        (isHeld) => accepted(isHeld, true),
+        () => {},
+      );
       this.process.nextTurn(sent);
       this.sees(grant.token + grant.reserved);
       return answer;

@@ -1,7 +1,11 @@
 import { MemoryStore } from '../../../../lib/backends/memory/memory-store.js';
+import type { Wake } from '../../../../lib/backends/subscription.js';
 import type { VirtualTime } from './virtual-time.js';
 
 const TODAY = Date.parse('2025-01-01T00:00:00Z');
+
+/** The message to the client of a place that was granted the lock. */
+export type GrantMessage = Wake & { readonly kind: 'message'; readonly owner: string };
 
 /** A client that is notified of what happens to the server. */
 export interface ServerClient {
@@ -17,6 +21,8 @@ export class SimulatedServer {
   store: MemoryStore;
   /** Called when all data is lost. */
   onDataLoss: () => void = () => {};
+  /** Called when a lock was granted to the first place of its line, even if nobody hears of that. */
+  onGrant: (channel: string, message: GrantMessage) => void = () => {};
   /** Its clock has been set. */
   clockWasSet = false;
   private readonly clients = new Set<ServerClient>();
@@ -83,6 +89,17 @@ export class SimulatedServer {
   }
 
   private empty(): MemoryStore {
-    return new MemoryStore({ monotonic: this.wall, wall: this.wall });
+    const store = new MemoryStore({ monotonic: this.wall, wall: this.wall });
+    const { channels } = store;
+    const { publish } = channels;
+    channels.publish = (channel, backend, message, runtime) => {
+      if (isGrant(message)) this.onGrant(channel, message);
+      return publish.call(channels, channel, backend, message, runtime);
+    };
+    return store;
   }
+}
+
+function isGrant(message: Wake): message is GrantMessage {
+  return message.kind === 'message' && message.lock === 'granted';
 }
