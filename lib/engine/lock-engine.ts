@@ -355,9 +355,10 @@ export class LockEngine {
 /** Acquires one lock: by re-entry if the running flow holds it already, otherwise by waiting in its queue. */
 function acquireOne(table: LockTable, name: string, terms: AcquisitionTerms, what: string): Promise<LockLease> {
   const { services } = table;
-  // The name of a queue was checked when the queue was created.
   const kind = terms.newest ? 'newest' : terms.type;
-  const key = table.find(kind, name)?.key ?? services.keyOf(toLockName(name, what), what);
+  const known = table.find(kind, name);
+  // The name of a queue was checked when the queue was created.
+  const key = known?.key ?? services.keyOf(toLockName(name, what), what);
   if (terms.signal?.aborted) throw abortedError({ what: `the lock '${name}'`, name }, terms.signal);
   const hasScope = lockScopes.getStore() !== undefined;
   if (hasScope) {
@@ -375,7 +376,9 @@ function acquireOne(table: LockTable, name: string, terms: AcquisitionTerms, wha
     };
     const waiter = new Waiter<HeldLock>(name, services.newOwner, terms, services.runtime, granted, reject);
     waiter.scoped = scoped;
-    // The queue is looked up again, because it has ended if the lock proved to be lost meanwhile.
-    if (mayWait(services, waiter, key)) beginWait(services, table.queueOf(kind, name, key), waiter, hasScope);
+    if (!mayWait(services, waiter, key)) return;
+    // The queue of a flow's own lock has ended if that lock proved to be lost meanwhile.
+    const queue = hasScope ? undefined : known;
+    beginWait(services, queue ?? table.queueOf(kind, name, key), waiter, hasScope);
   });
 }

@@ -180,7 +180,7 @@ export class LockQueue implements LockKeeper, Asker<LockWaiter, AcquireReply> {
     if (this.asking?.reserve === 0) this.asking.reserve = this.reserve;
     if (waiter.mayLeave) this.line.watch(waiter);
     if (waiting.length > 1 || this.tenure.isHeld) this.line.rest();
-    this.serveNext();
+    if (waiting.first === waiter || !this.isOneByOne || waiter.triesOnce) this.serveNext();
   }
 
   /** Removes the traces of a waiter in the backend: at once, or when its pending request is answered. */
@@ -192,6 +192,11 @@ export class LockQueue implements LockKeeper, Asker<LockWaiter, AcquireReply> {
     }
     if (waiter.attempt === undefined) this.checkPlace();
     this.services.runtime.detached(() => this.resume());
+  }
+
+  /** Whether only the first waiter can be served, so that a caller behind it changes nothing. */
+  private get isOneByOne(): boolean {
+    return this.kind === 'reentrant' || this.kind === 'fenced';
   }
 
   /** Whether a single try would fail, as far as this process knows. */
