@@ -43,11 +43,13 @@ export async function takeSnapshot(locks: LockService, before: Snapshot | undefi
   const found = new Map<string, BoardLock>();
   const synchronizers = new Map<string, BoardSynchronizer>();
   const results = new Map<string, BoardResult>();
+  const knownSynchronizers = new Map(before?.synchronizers.map((each) => [each.name, each]));
   const kept = new Map(before?.results.map((result) => [result.name, result.keptUntil]));
   for (;;) {
     const now = Date.now();
     for (const lock of page.locks) found.set(lock.name, toBoardLock(lock, now, known.get(lock.name)));
-    for (const each of page.synchronizers) synchronizers.set(each.name, toBoardSynchronizer(each, now, before));
+    for (const each of page.synchronizers)
+      synchronizers.set(each.name, toBoardSynchronizer(each, now, knownSynchronizers.get(each.name)));
     for (const { name, size, remainingTime } of page.results)
       results.set(name, { name, size: sizeText(size), keptUntil: endOf(remainingTime, now, kept.get(name)) });
     const { cursor } = page;
@@ -117,15 +119,14 @@ function toBoardOwner(
 function toBoardSynchronizer(
   synchronizer: ListedSynchronizer,
   now: number,
-  before: Snapshot | undefined,
+  before: BoardSynchronizer | undefined,
 ): BoardSynchronizer {
   const { name, type, permits, taken = 0, waiting } = synchronizer;
-  const seen = permits.length === 0 ? undefined : before?.synchronizers.find((other) => other.name === name);
   return {
     name,
     type,
     state: synchronizerText(synchronizer),
-    permits: permits.slice(0, MOST_SHOWN).map((permit) => toBoardPermit(permit, now, seen)),
+    permits: permits.slice(0, MOST_SHOWN).map((permit) => toBoardPermit(permit, now, before)),
     permitCount: permits.length === 0 ? 0 : taken,
     waiting,
   };

@@ -13,7 +13,7 @@ import type { ClientIdentity } from '../engine/clients/client-record-writer.js';
 import { type HolderClient, holderIn } from '../engine/clients/describe-holder.js';
 import { LockConfigurationError, LockKeyError } from '../engine/errors.js';
 import type { LockEngine } from '../engine/lock-engine.js';
-import { isPermitOf } from '../engine/permits/permit-id.js';
+import { isPermitOf, PermitHolders } from '../engine/permits/permit-id.js';
 import { checkOptionNames } from '../engine/terms/option-names.js';
 import { type LockClient, toLockClient } from './lock-client.js';
 import { PROBE_NAME } from './service-health.js';
@@ -230,6 +230,7 @@ const NO_CLIENTS = 'keeps no records of clients; inspect(name) shows the owners 
 interface Records {
   readonly all: readonly ClientRecord[];
   readonly byClient: ReadonlyMap<string, ClientRecord>;
+  readonly permitHolders: PermitHolders<ClientRecord>;
   /** The waits of other clients for each key. */
   readonly waits: ReadonlyMap<string, readonly WaitOfClient[]>;
 }
@@ -238,7 +239,7 @@ interface WaitOfClient extends WaitRecord {
   readonly clientId: string;
 }
 
-const NO_RECORDS: Records = { all: [], byClient: new Map(), waits: new Map() };
+const NO_RECORDS: Records = { all: [], byClient: new Map(), permitHolders: new PermitHolders(), waits: new Map() };
 const NOBODY: readonly never[] = [];
 
 /** Reads the locks and clients of a service's backend, for people and dashboards. */
@@ -354,7 +355,7 @@ export class LockView {
 
   private permit({ id, remaining }: HeldPermit, records: Records): InspectedPermit {
     const { clientId } = this.engine.settings;
-    const record = records.all.find((one) => isPermitOf(one.clientId, id));
+    const record = records.permitHolders.of(id);
     const client = record && { client: holderIn(record, id) };
     return { id, mine: isPermitOf(clientId, id), remainingTime: remaining, ...client };
   }
@@ -477,10 +478,12 @@ export class LockView {
   private async toRecords(all: readonly ClientRecord[]): Promise<Records> {
     const { clientId } = this.engine.settings;
     const byClient = new Map<string, ClientRecord>();
+    const permitHolders = new PermitHolders<ClientRecord>();
     const waits = new Map<string, WaitOfClient[]>();
     for (const records of chunksOf(all, RECORDS_A_TURN)) {
       for (const record of records) {
         byClient.set(record.clientId, record);
+        permitHolders.add(record);
         if (record.clientId === clientId) continue;
         for (const wait of record.waits) {
           const ofKey = waits.get(wait.key);
@@ -490,7 +493,7 @@ export class LockView {
       }
       if (records.length === RECORDS_A_TURN) await this.nextTurn();
     }
-    return { all, byClient, waits };
+    return { all, byClient, permitHolders, waits };
   }
 
   private nextTurn(): Promise<void> {

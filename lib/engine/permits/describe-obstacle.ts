@@ -1,7 +1,8 @@
+import type { ClientRecord } from '../../backends/lock-backend.js';
 import type { HeldPermit, SynchronizerState } from '../../backends/synchronizer-state.js';
 import { describeClient, holderIn } from '../clients/describe-holder.js';
 import type { Services } from '../services.js';
-import { isPermitOf } from './permit-id.js';
+import { isPermitOf, PermitHolders } from './permit-id.js';
 
 /** How many clients are named. */
 const MOST_NAMED = 5;
@@ -41,10 +42,11 @@ async function describeHolders(
   { backend, clientId }: Pick<Services, 'backend' | 'clientId'>,
   permits: readonly HeldPermit[],
 ): Promise<string> {
-  const records = (await backend.directory?.clients()) ?? [];
+  const holders = new PermitHolders<ClientRecord>();
+  for (const record of (await backend.directory?.clients()) ?? []) holders.add(record);
   const counts = new Map<string, number>();
   for (const { id } of permits) {
-    const record = records.find((one) => isPermitOf(one.clientId, id));
+    const record = holders.of(id);
     const other = record === undefined ? 'a client without a record' : describeClient(holderIn(record, id));
     const who = isPermitOf(clientId, id) ? 'this process' : other;
     counts.set(who, (counts.get(who) ?? 0) + 1);

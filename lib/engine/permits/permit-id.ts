@@ -13,13 +13,30 @@ export function newPermitId(clientId: string, uuid: string): string {
  * belong to no client.
  */
 export function isPermitOf(clientId: string, id: string): boolean {
-  const client = clientDigits(clientId);
-  return client !== undefined && id.startsWith(client);
+  return clientDigits(clientId) === digitsInPermit(id);
+}
+
+/** Finds the client that holds a permit. Comparing each permit with each client would block the event loop. */
+export class PermitHolders<Client extends { readonly clientId: string }> {
+  private readonly byDigits = new Map<string, Client>();
+
+  add(client: Client): void {
+    const digits = clientDigits(client.clientId);
+    if (digits !== undefined) this.byDigits.set(digits, client);
+  }
+
+  of(id: string): Client | undefined {
+    return this.byDigits.get(digitsInPermit(id));
+  }
 }
 
 /** Undefined if the client's id is not a UUID. */
 function clientDigits(clientId: string): string | undefined {
   return /^[0-9a-f]{8}-[0-9a-f]{4}-/.test(clientId) ? digitsOf(clientId).slice(0, CLIENT_DIGITS) : undefined;
+}
+
+function digitsInPermit(id: string): string {
+  return id.slice(0, CLIENT_DIGITS);
 }
 
 function digitsOf(uuid: string): string {

@@ -1,4 +1,8 @@
+import { randomUUID } from 'node:crypto';
 import type { Redis } from 'ioredis';
+import { MemoryBackend } from '../../../lib/backends/memory/memory-backend.js';
+import { MemoryStore } from '../../../lib/backends/memory/memory-store.js';
+import { nodeRuntime } from '../../../lib/engine/node-runtime.js';
 import type { ListedSynchronizer, ListOptions } from '../../../lib/service/lock-inspection.js';
 import type { LockService } from '../../../lib/service/lock-service.js';
 import { openPlace, PLACES, Place } from '../../support/places.js';
@@ -97,6 +101,43 @@ describe.each(PLACES)('semaphores and latches in %s', (name) => {
       await expect(call).rejects.toMatchObject({ name: 'LockKeyError' });
     expect(await locks.inspect('mail')).toMatchObject({ type: 'semaphore', synchronizer: { taken: 1 } });
   });
+});
+
+it('the holders of many permits are found among many clients without comparing each with each', async () => {
+  const place = await Place.open('memory');
+  const backend = new MemoryBackend({ runtime: nodeRuntime, store: new MemoryStore() });
+  const { locks } = place.service({ backend });
+  const about = {
+    application: 'shop',
+    host: 'web-7',
+    pid: 7,
+    version: '',
+    since: 0,
+    held: 1,
+    waiting: 0,
+    longestWait: 0,
+  };
+  const clients = Array.from({ length: 500 }, (): string => randomUUID());
+  for (const clientId of clients)
+    await backend.directory.writeClient({ ...about, clientId, holds: [], waits: [] }, 60_000);
+  for (let n = 0; n < 10; n++) {
+    const semaphore = locks.getPermitExpirableSemaphore(`cad:${n}`, { permits: 50 });
+    await Promise.all(Array.from({ length: 50 }, () => semaphore.acquire('1m')));
+  }
+  const { replaceAll } = String.prototype;
+  let compared = 0;
+  String.prototype.replaceAll = function (this: string, ...args: [never, never]) {
+    if (clients.includes(String(this))) compared++;
+    return replaceAll.apply(this, args);
+  } as typeof replaceAll;
+  try {
+    expect((await locks.list()).synchronizers).toHaveLength(10);
+  } finally {
+    String.prototype.replaceAll = replaceAll;
+  }
+  expect(compared).toBeLessThan(clients.length * 10);
+  await place.closeServices();
+  await place.close();
 });
 
 describe('semaphores and latches on Redis', () => {
