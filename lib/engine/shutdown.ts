@@ -35,12 +35,13 @@ export class Shutdown {
   }
 
   /**
-   * A body that calls `close()`, for example by closing its application, would wait for its own end. It waits only for
-   * the others. When it has ended too, the rest of the shutdown follows.
+   * A body that calls `close()`, for example by closing its application, would wait for its own end, and so would
+   * `onRevoked` of a leader. It waits only for the others. When it has ended too, the rest of the shutdown follows.
    */
   private unlessItWaitsForItself(shutdown: Promise<void>): Promise<void> {
     const own = leasesWaitingFor(this.services);
-    if (own.size === 0) return shutdown;
+    const isLeader = [...this.services.work.candidates].some(({ waitsForCaller }) => waitsForCaller);
+    if (own.size === 0 && !isLeader) return shutdown;
     this.services.events.unawaited(shutdown);
     return this.until(
       () => this.services.admission.isClosed || this.services.work.isIdleBut(own),

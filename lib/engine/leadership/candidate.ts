@@ -1,3 +1,4 @@
+import { AsyncLocalStorage } from 'node:async_hooks';
 import { BackOff } from '../../backends/back-off.js';
 import { printsAs } from '../../backends/prints-as.js';
 import type { Timer } from '../../backends/runtime.js';
@@ -33,6 +34,9 @@ export function checkLeadOptions(options: LeadOptions, what: string): void {
     throw new LockConfigurationError(`${what}: onRevoked must be a function`);
 }
 
+/** The call of `onRevoked` in which the caller runs: see {@link Candidate.waitsForCaller}. */
+const revocations = new AsyncLocalStorage<object>();
+
 /** Acquires the lock for one election. */
 export type Acquire = (signal: AbortSignal) => Promise<LockLease>;
 
@@ -49,6 +53,8 @@ interface Term {
  */
 export class Candidate implements Leadership {
   private term: Term | undefined;
+  /** The call of `onRevoked` that has not settled. */
+  private revocation: object | undefined;
   private stopping: Promise<void> | undefined;
   private readonly standing = new AbortController();
   private readonly pause: InterruptibleSleep;
@@ -87,7 +93,7 @@ export class Candidate implements Leadership {
       });
       end(this.services.runtime.detached(() => this.end()));
     }
-    return this.isInBody ? Promise.resolve() : this.stopping;
+    return this.waitsForCaller ? Promise.resolve() : this.stopping;
   }
 
   [Symbol.asyncDispose](): Promise<void> {
@@ -164,11 +170,14 @@ export class Candidate implements Leadership {
     if (!term.elected) return;
     term.elected = false;
     this.services.events.logger.log?.(`No longer leads '${this.name}'`);
+    const revocation = {};
+    this.revocation = revocation;
     try {
-      await this.options.onRevoked?.();
+      await revocations.run(revocation, async () => this.options.onRevoked?.());
     } catch (error) {
       this.report('failed in onRevoked', error);
     }
+    this.revocation = undefined;
   }
 
   private async end(): Promise<void> {
@@ -206,8 +215,9 @@ export class Candidate implements Leadership {
     return settlesWithin(this.shutdownTimeout, work, this.services.runtime);
   }
 
-  /** Whether the caller runs in the body. */
-  private get isInBody(): boolean {
+  /** Whether the caller runs in the body or in `onRevoked`, so that waiting for {@link stop} would be waiting for itself. */
+  get waitsForCaller(): boolean {
+    if (this.revocation !== undefined && revocations.getStore() === this.revocation) return true;
     for (let scope = lockScopes.getStore(); scope !== undefined; scope = scope.parent)
       if (scope.lease === this.term?.lease) return true;
     return false;

@@ -34,7 +34,8 @@ export interface Leadership extends AsyncDisposable {
    * Leaves the election. If this process leads, aborts `lease.signal`, waits up to `shutdownTimeout` for `onElected`,
    * gives the lock to the next process, and calls `onRevoked`. If `onElected` ignores its signal, the lock is neither
    * released nor renewed: it becomes free when `onElected` has settled after all, or when its lease ends. If `stop()`
-   * is called inside `onElected`, it does not wait. It never rejects, and further calls return the same promise.
+   * is called inside `onElected` or `onRevoked`, it does not wait. It never rejects, and further calls return the same
+   * promise.
    */
   stop(): Promise<void>;
 }

@@ -353,6 +353,28 @@ describe('one of several processes is the leader', () => {
     expect(await locks.isLocked('cleaner')).toBe(false);
   });
 
+  it('may stop itself or close its service in onRevoked, without waiting for itself', async () => {
+    for (const [method, end] of [
+      ['stop', (leadership: Leadership) => leadership.stop()],
+      ['close', (_: Leadership, locks: LockService) => locks.close()],
+    ] as const) {
+      const { locks, runtime, logger } = await world.process({ shutdownTimeout: ms(5_000) });
+      const log: string[] = [];
+      const leadership = locks.lead(`cleaner ${method}`, {
+        onElected: async () => void log.push('elected'),
+        async onRevoked() {
+          await end(leadership, locks);
+          log.push('ended');
+        },
+      });
+      await runtime.advance(1_000);
+      expect([method, ...log]).toEqual([method, 'elected', 'ended']);
+      await runtime.until(leadership.stop(), 10);
+      await runtime.until(locks.close(), 100);
+      expect(logger.warnings).toEqual([]);
+    }
+  });
+
   it('does not re-enter the lock of the code that calls lead()', async () => {
     const { locks, runtime } = await world.process();
     let watched: Watched | undefined;
