@@ -147,15 +147,17 @@ describe('the history checker', () => {
   });
 
   it('finds a share of a lease that had already ended by the clock', () => {
-    const made = (validUntil: number) =>
+    const made = (validUntil: number, owner: string, token: number) =>
       history(
         ['a', sent('a/1')],
         ['a', granted('a/1', 5, { owner: 'a:1' })],
         ['a', sent('a/2')],
-        ['a', granted('a/2', 5, { owner: 'a:1', within: 'a/1', validUntil })],
+        ['a', granted('a/2', token, { owner, within: 'a/1', validUntil })],
       );
-    expect(rulesBroken(made(1_000))).not.toContain('no overlap');
-    expect(rulesBroken(made(0))).toContain('no overlap');
+    expect(rulesBroken(made(1_000, 'a:1', 5))).not.toContain('no overlap');
+    expect(rulesBroken(made(0, 'a:1', 5))).toContain('no overlap');
+    // When the lock is lost, the flow acquires it anew. Its answer may be late, but that lease is nobody else's share.
+    expect(rulesBroken(made(0, 'a:2', 6))).not.toContain('no overlap');
   });
 
   it('finds a holder that noticed its loss too late, whatever ended the history', () => {

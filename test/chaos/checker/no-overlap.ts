@@ -16,7 +16,7 @@ interface Valid {
  */
 export function noOverlap(permits: ReadonlyMap<string, number>): Rule {
   return (digest) => {
-    const violations: Violation[] = digest.tenures.filter(isOverdue).map(describeOverdue);
+    const violations: Violation[] = digest.tenures.filter((tenure) => isOverdue(tenure, digest)).map(describeOverdue);
     for (const [lock, stretches] of stretchesByLock(digest)) {
       let valid: Valid[] = [];
       for (const next of stretches) {
@@ -30,9 +30,13 @@ export function noOverlap(permits: ReadonlyMap<string, number>): Rule {
   };
 }
 
-/** Whether it is a share of a lease on which its own process could not rely any more. */
-function isOverdue({ within, suspect, deadline, granted }: Tenure): boolean {
-  return within !== undefined && !suspect && deadline <= granted.at;
+/**
+ * Whether it is a share of a lease on which its own process could not rely any more. A caller in the scope of a lost lock
+ * acquires it anew, under another owner id.
+ */
+function isOverdue({ within, lock, owner, suspect, deadline, granted }: Tenure, { calls }: Digest): boolean {
+  const outer = within === undefined ? undefined : calls.get(within)?.tenures.find((other) => other.lock === lock);
+  return outer?.owner === owner && !suspect && deadline <= granted.at;
 }
 
 function describeOverdue({ lock, call, granted, shows, within }: Tenure): Violation {

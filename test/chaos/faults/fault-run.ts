@@ -156,7 +156,8 @@ export class FaultRun {
     results.push(...(await Promise.allSettled(this.services.map((locks) => locks.close()))));
     for (const result of results) if (result.status === 'rejected') throw result.reason;
     const history = History.merge(this.history);
-    if (!fenced && except.length === 0) history.keepForOthers();
+    // Others have no rule for what these options allow.
+    if (!fenced && !twoMasters && except.length === 0) history.keepForOthers();
     const { explanation } = checkHistory(history, {
       clockLead: twoMasters ? CLOCK_LEAD : 0,
       except: fenced ? ['no overlap', ...except] : except,
