@@ -33,11 +33,7 @@ const runners = {
     return types().then(() => finish(report));
   },
 
-  long(...args) {
-    needRedis();
-    build();
-    finishWithJest(...testsOf('long'), ...args);
-  },
+  long: (...args) => finishOnBuild('long', ...args),
 
   topologies(...args) {
     needRedis();
@@ -45,17 +41,9 @@ const runners = {
     finishWithJest(...testsOf('topologies'), ...args);
   },
 
-  package(...args) {
-    needRedis();
-    build();
-    finishWithJest(...testsOf('package'), '--verbose', ...args);
-  },
+  package: (...args) => finishOnBuild('package', '--verbose', ...args),
 
-  matrix(...args) {
-    needRedis();
-    build();
-    finishWithJest(...testsOf('matrix'), '--verbose', ...args);
-  },
+  matrix: (...args) => finishOnBuild('matrix', '--verbose', ...args),
 
   docs(...args) {
     needRedis();
@@ -252,6 +240,13 @@ function install(folder) {
     },
   );
   if (status !== 0) process.exit(status ?? 1);
+}
+
+/** Runs the tests of a suite that needs the built library. */
+function finishOnBuild(suite, ...args) {
+  needRedis();
+  build();
+  finishWithJest(...testsOf(suite), ...args);
 }
 
 function build() {

@@ -28,10 +28,11 @@ interface Seen {
  *   clocks, each of which is ahead of the time of day by at most this. 0 if there is one master.
  */
 export function growingTokens(clockLead: number): (digest: Digest) => Violation[] {
-  return ({ tenures, calls }) => violationsOf(tenures, calls, clockLead);
+  return (digest) => violationsOf(digest, clockLead);
 }
 
-function violationsOf(tenures: readonly Tenure[], calls: Digest['calls'], clockLead: number): Violation[] {
+function violationsOf(digest: Digest, clockLead: number): Violation[] {
+  const { tenures } = digest;
   const violations: Violation[] = [];
   const locks = new Map<string, Seen>();
   /** Those of locks that n may hold. */
@@ -41,12 +42,12 @@ function violationsOf(tenures: readonly Tenure[], calls: Digest['calls'], clockL
     if (type === 'place') {
       const other = places.get(`${lock} ${token}`);
       places.set(`${lock} ${token}`, tenure);
-      if (other === undefined || tenure.suspect || isShare(tenure, calls)) continue;
+      if (other === undefined || tenure.suspect || isShare(tenure, digest)) continue;
       const message = `${lock}: token ${token} of ${tenure.call} repeats that of ${other.call}`;
       violations.push({ rule: 'growing tokens', message, at: tenure.granted, lock, calls: [other.call, tenure.call] });
       continue;
     }
-    if (token === undefined || isShare(tenure, calls) || isReaderBeside(tenure, tenures)) continue;
+    if (token === undefined || isShare(tenure, digest) || isReaderBeside(tenure, tenures)) continue;
     const seen: Seen = locks.get(lock) ?? { readers: new Map(), own: new Map(), peaks: [] };
     locks.set(lock, seen);
     const any = type === 'read' ? (seen.readers.get(token) ?? seen.exclusive) : seen.highest;
@@ -94,7 +95,7 @@ function isReaderBeside({ type, within, owner, lock, token, granted }: Tenure, t
 }
 
 /** Whether this is a re-entry, which has the token of the lease that it shares. */
-function isShare({ within, lock, owner, token }: Tenure, calls: Digest['calls']): boolean {
-  const outer = within === undefined ? undefined : calls.get(within)?.tenures.find((tenure) => tenure.lock === lock);
-  return outer !== undefined && outer.owner === owner && outer.token === token;
+function isShare(tenure: Tenure, digest: Digest): boolean {
+  const outer = digest.outer(tenure);
+  return outer !== undefined && outer.owner === tenure.owner && outer.token === tenure.token;
 }

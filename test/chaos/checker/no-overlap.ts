@@ -34,9 +34,9 @@ export function noOverlap(permits: ReadonlyMap<string, number>): Rule {
  * Whether it is a share of a lease on which its own process could not rely any more. A caller in the scope of a lost lock
  * acquires it anew, under another owner id.
  */
-function isOverdue({ within, lock, owner, suspect, deadline, granted }: Tenure, { calls }: Digest): boolean {
-  const outer = within === undefined ? undefined : calls.get(within)?.tenures.find((other) => other.lock === lock);
-  return outer?.owner === owner && !suspect && deadline <= granted.at;
+function isOverdue(tenure: Tenure, digest: Digest): boolean {
+  const { owner, suspect, deadline, granted } = tenure;
+  return digest.outer(tenure)?.owner === owner && !suspect && deadline <= granted.at;
 }
 
 function describeOverdue({ lock, call, granted, shows, within }: Tenure): Violation {
@@ -89,11 +89,9 @@ function isReadWrite({ type }: Tenure): boolean {
   return type === 'read' || type === 'write';
 }
 
-function isInside(inner: Tenure, outer: Tenure, { calls }: Digest): boolean {
-  for (let { within } = inner; within !== undefined; ) {
-    if (within === outer.call) return true;
-    within = calls.get(within)?.tenures.find(({ lock }) => lock === inner.lock)?.within;
-  }
+function isInside(inner: Tenure, outer: Tenure, digest: Digest): boolean {
+  for (let tenure: Tenure | undefined = inner; tenure?.within !== undefined; tenure = digest.outer(tenure))
+    if (tenure.within === outer.call) return true;
   return false;
 }
 

@@ -152,6 +152,11 @@ export class Digest {
     this.end = last;
   }
 
+  /** What the call around this one held of the same lock. */
+  outer({ within, lock }: Tenure): Tenure | undefined {
+    return within === undefined ? undefined : this.calls.get(within)?.tenures.find((other) => other.lock === lock);
+  }
+
   private read(record: HistoryRecord, now: Instant): void {
     const { process } = record;
     switch (record.kind) {

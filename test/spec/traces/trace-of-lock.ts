@@ -158,7 +158,7 @@ class LockProjection extends Projection {
     const before = this.lastClock;
     this.lastClock = clock;
     if (clock === before) return;
-    // Otherwise it has a clock of its own: see below.
+    // If the grant does not end at the new token clock, the clock is recorded without it.
     const isShared = grant !== undefined && tokenOf(grant.token) + grant.reserved === clock;
     if (isShared) this.add('other grant', { seen, reserve: grant.reserved, token: tokenOf(grant.token), clock });
     else this.add('other grant', { seen: 0, reserve: 0, token: clock, clock });
