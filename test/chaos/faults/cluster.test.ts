@@ -25,7 +25,7 @@ describe('a cluster', () => {
     run = await FaultRun.start({ connection: { nodes: cluster.nodes }, crews: IN_ONE_SLOT });
   }, 60_000);
   afterEach(async () => {
-    await run.finish().catch(() => {});
+    await run.stop().catch(() => {});
     await cluster.stop();
   });
   afterAll(printFaultTable);

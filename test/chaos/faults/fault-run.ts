@@ -69,7 +69,7 @@ export class FaultRun {
     try {
       await run.busy();
     } catch (error) {
-      await run.finish().catch(() => {});
+      await run.stop().catch(() => {});
       throw error;
     }
     return run;
@@ -131,6 +131,19 @@ export class FaultRun {
   }
 
   /**
+   * Ends the load, and leaves its history alone: what the history may contain after this fault, only the test knows,
+   * see finish(). For hooks, which clean up after it.
+   */
+  async stop(): Promise<void> {
+    const results = await Promise.allSettled([
+      ...this.loads.map((load) => load.stop()),
+      ...this.processes.map((process) => process.stop()),
+    ]);
+    results.push(...(await Promise.allSettled(this.services.map((locks) => locks.close()))));
+    for (const result of results) if (result.status === 'rejected') throw result.reason;
+  }
+
+  /**
    * Ends the load, and checks the history: no two valid leases overlapped, tokens grew, every caller was served or got
    * an error, and losses were reported. Processes must end on their own.
    *
@@ -149,12 +162,7 @@ export class FaultRun {
     twoMasters?: boolean;
     except?: readonly string[];
   } = {}): Promise<LoadReport> {
-    const results = await Promise.allSettled([
-      ...this.loads.map((load) => load.stop()),
-      ...this.processes.map((process) => process.stop()),
-    ]);
-    results.push(...(await Promise.allSettled(this.services.map((locks) => locks.close()))));
-    for (const result of results) if (result.status === 'rejected') throw result.reason;
+    await this.stop();
     const history = History.merge(this.history);
     // Others have no rule for what these options allow.
     if (!fenced && !twoMasters && except.length === 0) history.keepForOthers();

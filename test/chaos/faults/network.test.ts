@@ -28,7 +28,7 @@ describe('the network', () => {
   });
   afterEach(async () => {
     await proxy.heal();
-    await run.finish().catch(() => {});
+    await run.stop().catch(() => {});
     // The proxy notices closed connections a moment later.
     await until(() => proxy.live === 0, 5_000).catch(() => {});
     const { live } = proxy;

@@ -26,7 +26,7 @@ describe('Redis', () => {
     run = await FaultRun.start({ connection: redis.url.replace('//', '//clerk:a-password@') });
   });
   afterEach(async () => {
-    await run.finish().catch(() => {});
+    await run.stop().catch(() => {});
     expect(await leftInRedis(redis)).toEqual([]);
   });
   afterAll(async () => {

@@ -23,7 +23,7 @@ describe('Sentinel', () => {
     run = await FaultRun.start({ connection: sentinel.options });
   }, 60_000);
   afterEach(async () => {
-    await run.finish().catch(() => {});
+    await run.stop().catch(() => {});
     const left = await listenersOf(sentinel).finally(() => sentinel.stop());
     expect(left).toBe(0);
   });
