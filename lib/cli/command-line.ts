@@ -50,6 +50,8 @@ export function parseCommandLine(args: readonly string[]): CommandLine | 'help' 
   if (values.version || verb === 'version') return 'version';
   const verbs = Object.keys(VERBS).join(', ');
   if (verb === undefined) throw usageError(`The command is missing: give one of ${verbs}`);
+  // It may contain a password.
+  if (/^rediss?:/.test(verb)) throw usageError(`A URL is given by --url or the variable REDIS_URL, not as a command`);
   if (!Object.hasOwn(VERBS, verb)) throw usageError(`There is no '${verb}': give one of ${verbs}`);
   const { takesName, options }: { takesName: boolean; options: readonly Option[] } = VERBS[verb as Verb];
   const stray = (Object.keys(values) as Option[]).find((option) => ![...PLACE, ...options].includes(option));

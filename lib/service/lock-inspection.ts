@@ -161,7 +161,10 @@ export interface ListOptions {
    * Default: all.
    */
   readonly match?: string;
-  /** The `cursor` of the previous page. Default: the first page. */
+  /**
+   * The `cursor` of the previous page. Default: the first page. If the masters of a cluster have changed since the
+   * previous page, `list` throws LockConfigurationError: begin again without a cursor.
+   */
   readonly cursor?: string | undefined;
   /** About how many locks a page has, from 1 to 10,000. Default 100. */
   readonly count?: number;
@@ -277,7 +280,7 @@ export class LockView {
     const page = await engine.inspector.askBackend('list()', () => directory.list(keyPrefix, match, cursor, count));
     if (page === undefined)
       throw new LockConfigurationError(
-        `list(): cursor '${String(cursor).slice(0, 80)}' is not one that list() of this service returned; leave it out to start again`,
+        `list(): cursor '${String(cursor).slice(0, 80)}' is not one that list() of this service returned, or the masters of the cluster have changed since; leave it out to start again`,
       );
     const namesOf = (keys: readonly string[]) =>
       keys.map((key) => key.slice(keyPrefix.length)).filter((name) => name !== '' && name !== PROBE_NAME);

@@ -25,6 +25,10 @@ describe('a command line that is wrong', () => {
   it.each([
     { args: [], says: /^The command is missing: give one of ls, inspect, watch, clients, release, doctor/ },
     { args: ['relaese', 'order:42', '--yes', '--reason', 'dead'], says: /^There is no 'relaese': give one of ls/ },
+    {
+      args: ['redis://:secret@host', 'ls'],
+      says: /^A URL is given by --url or the variable REDIS_URL, not as a command\. /,
+    },
     { args: ['toString'], says: /^There is no 'toString'/ },
     { args: ['ls', '--frobnicate'], says: /^Unknown option '--frobnicate'/ },
     { args: ['ls', '--url'], says: /^Option '--url <value>' argument missing/ },

@@ -1,6 +1,8 @@
+import { allLocks } from '../../lib/cli/commands/all-locks.js';
 import { createLockService } from '../../lib/service/create-lock-service.js';
 import type { LockService } from '../../lib/service/lock-service.js';
 import { type RedisCluster, startCluster } from '../support/servers/redis-cluster.js';
+import { until } from '../support/until.js';
 import { runCli } from './run-cli.js';
 
 describe('the command line on a cluster', () => {
@@ -62,5 +64,28 @@ describe('the command line on a cluster', () => {
     for (const { status, message } of found)
       expect(`${status}: ${message}`).toMatch(/^wrong: Redis has no memory left/);
     expect(code).toBe(5);
+  });
+
+  it('begins the list anew if a master was replaced meanwhile', async () => {
+    const names = Array.from({ length: 1_500 }, (_, n) => `many:${n}`);
+    const client = cluster.client();
+    await Promise.all(names.map((name) => client.hset(`lock:${name}`, 'somebody:1', '1')));
+    let pages = 0;
+    const list: LockService['list'] = async (options) => {
+      const page = await locks.list(options);
+      if (pages++ > 0) return page;
+      await cluster.failover(0);
+      await until(async () => {
+        await locks.isLocked('{06S}'); // in slot 0, so that the service is sent to the new master
+        return locks.list({ cursor: page.cursor }).then(
+          () => false,
+          ({ message }) => /the masters of the cluster have changed/.test(message),
+        );
+      });
+      return page;
+    };
+    const all = await allLocks({ list }, 'many:*');
+    expect(all.locks.map(({ name }) => name)).toEqual([...names].sort());
+    expect(pages).toBeGreaterThan(3);
   });
 });

@@ -1,3 +1,4 @@
+import { createHash } from 'node:crypto';
 import { globPattern } from '../../directory/glob-pattern.js';
 import type { KeyPage } from '../../lock-backend.js';
 import type { RedisConnection } from '../connection/redis-connection.js';
@@ -22,8 +23,8 @@ const FEWEST_FOR_NOTES = 1_000;
 const PASSES = ['', 'p', 'n'] as const;
 type Pass = (typeof PASSES)[number];
 
-/** Where a scan continues: `<pass><cursor>`, or `<host>:<port>/<pass><cursor>` on a cluster. */
-const CURSOR = /^(?:(.+)\/)?([pn]?)(\d{1,20})$/;
+/** Where a scan continues: `<pass><cursor>`, or `<version>@<host>:<port>/<pass><cursor>` on a cluster. */
+const CURSOR = /^(?:([0-9a-f]{8})@(.+)\/)?([pn]?)(\d{1,20})$/;
 
 /**
  * Reads the next page of keys. It scans one master after the other, and each of them once for each of the {@link PASSES}. It does not search for semaphores and
@@ -91,8 +92,9 @@ interface Place {
 
 function findPlace(cursor: string | undefined, masters: readonly Link[], isCluster: boolean): Place | undefined {
   if (cursor === undefined) return { node: 0, pass: '', position: '0' };
-  const [, address, pass, position] = CURSOR.exec(cursor) ?? [];
+  const [, version, address, pass, position] = CURSOR.exec(cursor) ?? [];
   if (position === undefined || (address !== undefined) !== isCluster) return undefined;
+  if (isCluster && version !== versionOf(masters)) return undefined;
   const node = isCluster ? masters.findIndex((master) => master.address === address) : 0;
   return node < 0 ? undefined : { node, pass: pass as Pass, position };
 }
@@ -100,7 +102,16 @@ function findPlace(cursor: string | undefined, masters: readonly Link[], isClust
 function nameOf({ node, pass, position }: Place, masters: readonly Link[], isCluster: boolean): string | undefined {
   if (node >= masters.length) return undefined;
   const place = pass + position;
-  return isCluster ? `${masters[node].address}/${place}` : place;
+  return isCluster ? `${versionOf(masters)}@${masters[node].address}/${place}` : place;
+}
+
+/**
+ * Which masters a cluster has. Masters are scanned in the order of their addresses. After a failover, a master that was
+ * not scanned yet may stand among those that were, and its locks would be left out silently.
+ */
+function versionOf(masters: readonly Link[]): string {
+  const addresses = masters.map(({ address }) => address).join(' ');
+  return createHash('sha256').update(addresses).digest('hex').slice(0, 8);
 }
 
 /** A pattern for SCAN that matches only this text. */
