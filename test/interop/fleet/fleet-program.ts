@@ -8,6 +8,7 @@ import type { LockType } from '../../../lib/backends/lock-backend.js';
 import { createLockService } from '../../../lib/service/create-lock-service.js';
 import { HistoryPipe, machineTime } from '../../chaos/history.js';
 import { HistoryRecorder } from '../../chaos/history-recorder.js';
+import { enter, leave } from './guard.js';
 
 /** What a process of the fleet does. It is sent as JSON. */
 export interface FleetSpec {
@@ -27,7 +28,7 @@ export interface FleetCaller {
   readonly hold: number;
   /** Default: it waits for as long as it takes. */
   readonly waitTime?: number;
-  /** Each body adds one to this counter in Redis. */
+  /** Each body adds one to this counter in Redis, and is guarded by it (see guard.ts). */
   readonly counter?: string;
 }
 
@@ -52,8 +53,9 @@ async function call({ name, type, hold, waitTime, counter }: FleetCaller): Promi
   while (running) {
     const lease = await recorder.acquire(name, waitTime === undefined ? { type } : { type, waitTime });
     if (lease === undefined) continue;
-    if (counter !== undefined) await redis.incr(counter);
+    if (counter !== undefined) await enter(redis, counter, spec.process);
     await sleep(hold);
+    if (counter !== undefined) await leave(redis, counter, spec.process);
     await lease.release();
   }
 }

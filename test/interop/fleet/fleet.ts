@@ -6,6 +6,14 @@ import type { FleetCaller, FleetSpec } from './fleet-program.js';
 
 export type FleetProcess = RecordingProcess<FleetSpec, HistoryRecord>;
 
+/** How long one caller has waited. */
+export interface Wait {
+  readonly process: string;
+  /** How often others got the lock meanwhile. */
+  readonly passed: number;
+  readonly took: number;
+}
+
 /** Processes of several versions of the library, and threads of a real Redisson, that use the same locks. */
 export class Fleet {
   readonly history = new History();
@@ -49,12 +57,34 @@ export class Fleet {
     this.threads.push(loop());
   }
 
-  /** How often each process and thread has held a lock since then. */
-  grants(since = 0): Map<string, number> {
+  /** How often each process and thread has held a lock, or this lock, since then. */
+  grants(since = 0, lock?: string): Map<string, number> {
     const counts = new Map<string, number>();
-    for (const { kind, at, process } of this.history.records)
-      if (kind === 'granted' && at >= since) counts.set(process, (counts.get(process) ?? 0) + 1);
+    for (const record of this.history.records) {
+      if (record.kind !== 'granted' || record.at < since || (lock !== undefined && record.lock !== lock)) continue;
+      counts.set(record.process, (counts.get(record.process) ?? 0) + 1);
+    }
     return counts;
+  }
+
+  /**
+   * For each call that was granted this lock since then: how often others were granted it meanwhile, and for how many
+   * milliseconds the caller waited. What was before does not count.
+   */
+  waits(lock: string, since: number): readonly Wait[] {
+    const asked = new Map<string, number>();
+    const grants: number[] = [];
+    const waits: Wait[] = [];
+    // Java's records arrive late.
+    for (const record of History.merge(this.history).records) {
+      const { at, process, kind } = record;
+      if (kind === 'sent' && record.locks.includes(lock)) asked.set(record.call, Math.max(at, since));
+      if (kind !== 'granted' || record.lock !== lock || at < since) continue;
+      const from = asked.get(record.call)!;
+      waits.push({ process, passed: grants.filter((grant) => grant > from).length, took: at - from });
+      grants.push(at);
+    }
+    return waits;
   }
 
   /** Whether the last thing that this process has recorded about this lock is its grant. */

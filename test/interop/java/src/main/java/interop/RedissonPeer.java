@@ -70,7 +70,7 @@ public final class RedissonPeer {
       case "forceUnlock" -> lock(words[4], name).forceUnlock();
       case "isLocked" -> lock(words[4], name).isLocked();
       case "lockAndGetToken" -> redisson.getFencedLock(name).lockAndGetToken();
-      case "visit" -> visit(lock(words[4], name), words[5], Long.parseLong(words[6]));
+      case "visit" -> visit(lock(words[4], name), words[5], words[1], Long.parseLong(words[6]));
       case "contend" -> contend(lock(words[4], name), words[5], Integer.parseInt(words[6]));
       case "trySetPermits" -> redisson.getSemaphore(name).trySetPermits(Integer.parseInt(words[4]));
       case "acquirePermits" -> {
@@ -116,18 +116,23 @@ public final class RedissonPeer {
   }
 
   /**
-   * Waits for the lock, adds one to a counter, and keeps the lock for `hold` ms. Returns when it asked, was granted the
-   * lock and gave it back, in ns of the monotonic clock, the counter, and the token of a fenced lock, or 0.
+   * Waits for the lock, adds one to a counter, which guards the body as in fleet/guard.ts, and keeps the lock for
+   * `hold` ms. Returns when it asked, was granted the lock and gave it back, in ns of the monotonic clock, the counter,
+   * and the token of a fenced lock, or 0.
    */
-  private String visit(RLock lock, String counter, long hold) throws Exception {
+  private String visit(RLock lock, String counter, String who, long hold) throws Exception {
     long asked = System.nanoTime();
     long token = 0;
     if (lock instanceof RFencedLock fenced) token = fenced.lockAndGetToken();
     else lock.lock();
     long granted = System.nanoTime();
     try {
+      RBucket<String> inside = redisson.getBucket("inside:" + counter, StringCodec.INSTANCE);
+      String former = inside.getAndSet(who);
+      if (former != null) redisson.getList("overlaps:" + counter, StringCodec.INSTANCE).add(former + " " + who);
       long count = redisson.getAtomicLong(counter).incrementAndGet();
       Thread.sleep(hold);
+      inside.compareAndSet(who, null);
       return asked + "," + granted + "," + System.nanoTime() + "," + count + "," + token;
     } finally {
       lock.unlock();
