@@ -8,7 +8,8 @@
 // The engine with a modelled Redis, which a real crowd calibrates:
 //   --simulated 100,1000,3000  --hold 5        these numbers of processes, these bodies
 //   --calibrate costs.json, --costs costs.json    write the costs of this machine, or use them
-// --built uses the library in dist as it is, --markdown prints tables for documents.
+// --built uses the library in dist as it is, --markdown prints tables for documents, --picture writes
+// docs/images/crowd.svg with what was measured.
 import { readFileSync, writeFileSync } from 'node:fs';
 import { availableParallelism, loadavg } from 'node:os';
 import { parseArgs } from 'node:util';
@@ -64,6 +65,7 @@ const { values } = parseArgs({
     costs: { type: 'string' },
     built: { type: 'boolean' },
     markdown: { type: 'boolean' },
+    picture: { type: 'boolean' },
   },
 });
 
@@ -90,7 +92,7 @@ const everything = real === model;
 const alive = setInterval(() => {}, 1_000);
 const figures = everything || real ? await playServices() : [];
 const fleet = everything || model ? await playModel() : undefined;
-if (!real && !model && fleet !== undefined) writeFileSync(IMAGE, picture(USUAL_BODY, figures, fleet, OURS));
+if (values.picture || (!real && !model)) writeFileSync(IMAGE, picture(USUAL_BODY, figures, fleet, OURS));
 clearInterval(alive);
 
 async function playServices(): Promise<readonly CellFigures[]> {
