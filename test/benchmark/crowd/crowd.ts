@@ -45,8 +45,11 @@ const [USUAL_SERVICES, USUAL_BODY] = [16, 5];
 const IMAGE = new URL('../../../docs/images/crowd.svg', import.meta.url);
 const WORKER = new URL('./service-worker.ts', import.meta.url);
 const OURS = 'ours';
-/** Milliseconds of warm-up. A JVM compiles for as long as this on two cores, and is several times slower until then. */
-const [WARM_UP, WARM_UP_OF_JVM] = [1_500, 15_000];
+/**
+ * Milliseconds of warm-up, the same for all. A JVM compiles for as long as this on two cores, and is several times slower
+ * until then. Node.js needs it as well: after 1.5 s, this library spent twice the CPU time on each body.
+ */
+const WARM_UP = 15_000;
 
 const { values } = parseArgs({
   options: {
@@ -159,7 +162,7 @@ function entrantsOf(port: number, base: string | undefined): readonly Entrant[] 
   all.push(...POLLERS.map((poller) => node(poller.name, poller)));
   all.push({
     name: 'redisson',
-    warmUp: WARM_UP_OF_JVM,
+    warmUp: WARM_UP,
     start: (processes, services) => startRedissonServices(port, processes, services),
   });
   const names = values.contestants?.split(',') ?? all.map(({ name }) => name);
