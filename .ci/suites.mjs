@@ -23,14 +23,15 @@ export const SUITES = {
     tests: 'test/.*/(contract-(cluster|sentinel|five-servers)|(line|newest)-on-topologies|links/\\w+)\\.test',
   },
   package: {
-    about: 'the packed library in fresh applications, also beside the library that they move from; the command line',
+    about: 'the packed library in fresh applications; the command line',
     takes: '2 to 4 min, and the npm registry',
-    tests: 'test/(package/(moving-over|package|published|readme)\\.test|cli/ending)',
+    tests: 'test/(package/(package|published|readme)\\.test|cli/ending)',
   },
   matrix: {
-    about: 'the packed library with other versions of NestJS, Redis clients and TypeScript, and with other packages',
-    takes: '3 to 4 min, and the npm registry',
-    tests: 'test/package/matrix/',
+    about:
+      'the packed library with other versions of NestJS, Redis clients and TypeScript, with other packages, and beside the library that a fleet moves from',
+    takes: '4 to 5 min, and the npm registry',
+    tests: 'test/package/(matrix/|moving-over)',
   },
   docs: {
     about: 'the code in README.md and docs/, links, options, messages',
