@@ -3,7 +3,8 @@
 // A part alone writes nothing. Real services, in processes of their own, beside peers, with one real redis-server:
 //   --services 4,16  --bodies 5  --kinds patient,giving-up  --idle  --busy    these cells; default: all kinds and states
 //   --seconds 1  --rounds 3                    of each contestant in a cell, in turns
-//   --contestants ours,redis-semaphore         default: all of ours, redis-semaphore, redlock-universal, redisson
+//   --contestants ours,redis-semaphore         default: all of ours, redis-semaphore, redlock-universal, redisson;
+//                                              least-line is what any line costs that grants by a message
 //   --base 6046f5f4                            also this library at another commit
 // The engine with a modelled Redis, which a real crowd calibrates:
 //   --simulated 100,1000,3000  --hold 5        these numbers of processes, these bodies
@@ -26,7 +27,7 @@ import { machine } from '../report/machine.js';
 import { markdown, printed } from '../report/table.js';
 import type { Table } from '../workloads/workload.js';
 import { picture } from './picture.js';
-import { POLLERS } from './pollers.js';
+import { LEAST_LINE, POLLERS } from './pollers.js';
 import {
   type Cell,
   type CellFigures,
@@ -166,6 +167,7 @@ function entrantsOf(port: number, base: string | undefined): readonly Entrant[] 
     start: (processes, services) => startRedissonServices(port, processes, services),
   });
   const names = values.contestants?.split(',') ?? all.map(({ name }) => name);
+  all.push(node(LEAST_LINE.name, LEAST_LINE));
   const unknown = names.filter((name) => !all.some((entrant) => entrant.name === name));
   if (unknown.length > 0)
     throw new Error(`There is no contestant ${unknown}; there are ${all.map(({ name }) => name).join(', ')}`);
