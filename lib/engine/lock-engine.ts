@@ -370,7 +370,7 @@ function acquireOne(table: LockTable, name: string, terms: AcquisitionTerms, wha
   const started = startTime(services);
   return new Promise((resolve, reject) => {
     const granted = (held: HeldLock) => {
-      const lease = table.createLease(held.alone, terms);
+      const lease = table.serve(waiter, held);
       announceAcquired(services, lease, started);
       resolve(lease);
     };

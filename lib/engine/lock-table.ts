@@ -1,5 +1,5 @@
 import { FlightQueue } from './flights/flight-queue.js';
-import type { HeldLock } from './hold/held-lock.js';
+import type { HeldLock, LockWaiter } from './hold/held-lock.js';
 import { LockLease } from './lease/lock-lease.js';
 import { FairQueue } from './queue/fair-queue.js';
 import { LockQueue } from './queue/lock-queue.js';
@@ -50,6 +50,14 @@ export class LockTable {
     return lease;
   }
 
+  /** Creates the lease of a waiter that gets the lock. */
+  serve(waiter: LockWaiter, held: HeldLock): LockLease {
+    const { terms } = waiter;
+    const lease = this.createLease(held.alone, terms);
+    if (terms.signal === undefined) this.services.examples.served(waiter, lease);
+    return lease;
+  }
+
   private newQueue(kind: QueueKind, name: string, key: string): LockQueues {
     const { services, queueEnded } = this;
     const queue =
@@ -68,9 +76,10 @@ export class LockTable {
   };
 
   private readonly leaseEnded = (lease: LockLease, isLost: boolean): void => {
-    const { work } = this.services;
+    const { examples, work } = this.services;
     holdEnded(lease, isLost);
     work.leases.remove(lease);
+    if (lease.hasSignal) examples.forget();
     work.changed();
   };
 }

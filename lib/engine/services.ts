@@ -9,6 +9,7 @@ import { UnsettledReleases } from './ask/unsettled-releases.js';
 import { ClientRecordContents } from './clients/client-record-contents.js';
 import { type ClientIdentity, ClientRecordWriter } from './clients/client-record-writer.js';
 import { HolderLookup } from './clients/holder-lookup.js';
+import { Examples } from './collections/examples.js';
 import { DeadlockDetector } from './deadlock/deadlock-detector.js';
 import { EventHub } from './events/event-hub.js';
 import { type LockLogger, RateLimitedLogger } from './events/lock-logger.js';
@@ -77,6 +78,7 @@ export class Services {
   /** Locks that are held or waited for, and their leases. */
   readonly work = new ActiveWork();
   readonly admission = new Admission(this);
+  readonly examples = new Examples();
   readonly clock: LeaseClock;
   readonly events: EventHub;
   readonly pendingAttempts = new PendingAttempts();

@@ -262,6 +262,8 @@ export interface Refusal {
  */
 export class PendingAttempts {
   private readonly pending = new LinkedQueue<Attempt>();
+  /** The attempt that has ended last, as an example of its class: see collections/examples.ts. */
+  latest: Attempt | undefined = undefined;
   /** The last time that the backend refused to take a lock, although nobody held it. For `health()`. */
   refusal: Refusal | undefined;
 
@@ -278,6 +280,7 @@ export class PendingAttempts {
 
   end(attempt: Attempt): void {
     this.pending.remove(attempt);
+    this.latest = attempt;
     if (attempt.isDoubtful) this.doubted({ key: attempt.key, owners: [attempt.owner] });
   }
 

@@ -111,6 +111,11 @@ export class LockLease implements ScopedLease, LockShare, ReleaseListener {
     return this.controller.signal;
   }
 
+  /** Whether somebody has read {@link signal}, and may listen to it. */
+  get hasSignal(): boolean {
+    return this.controller !== undefined;
+  }
+
   get live(): boolean {
     return this.ending === undefined && this.loss === undefined;
   }

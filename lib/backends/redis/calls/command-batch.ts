@@ -20,6 +20,8 @@ const MAX_DISPATCHES = 2;
 export class CommandBatch<Request extends Batchable, Reply> implements BatchCallOwner<Request, Reply> {
   private queue: BatchedRequest<Request, Reply>[] = [];
   private readonly calls: BatchCall<Request, Reply>[] = [];
+  /** The latest call, as an example of its class: see docs/internals/decisions/classes-on-the-hot-path.md. */
+  latest: BatchCall<Request, Reply> | undefined = undefined;
   private dispatches = 0;
   /** Requests without an answer. */
   private pending = 0;
@@ -154,6 +156,7 @@ export class CommandBatch<Request extends Batchable, Reply> implements BatchCall
     const call = new BatchCall(this, this.command, items, dispatch);
     dispatch.pending++;
     this.calls.push(call);
+    this.latest = call;
     call.send();
   }
 
