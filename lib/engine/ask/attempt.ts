@@ -163,6 +163,34 @@ export class Attempt implements AcquireRequest, Linked<Attempt> {
     );
   }
 
+  /**
+   * Like {@link outcome}, for attempts that were sent in one request. Each of them is used, whatever `use` throws.
+   *
+   * @throws the first thing that `use` throws
+   */
+  static async outcomes<Reply extends AttemptReply>(
+    attempts: readonly Attempt[],
+    request: Promise<Reply>,
+    use: (outcome: Outcome<Reply>, index: number) => void,
+  ): Promise<void> {
+    let reply: Reply | undefined;
+    let error: BackendError | undefined;
+    try {
+      reply = await request;
+    } catch (reason) {
+      error = reason as BackendError;
+    }
+    const thrown: unknown[] = [];
+    for (const [index, attempt] of attempts.entries()) {
+      try {
+        use(error === undefined ? attempt.answered(reply) : attempt.failed(error), index);
+      } catch (reason) {
+        thrown.push(reason);
+      }
+    }
+    if (thrown.length > 0) throw thrown[0];
+  }
+
   private answered<Reply extends AttemptReply>(reply: Reply | undefined): Outcome<Reply> {
     const { clock, pendingAttempts } = this.services;
     pendingAttempts.end(this);

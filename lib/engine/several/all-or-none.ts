@@ -86,12 +86,7 @@ export function acquireAllOrNone<L>(
       return caller.refuse(refusal);
     }
     caller.watch(() => acquisition.departureError());
-    acquisition
-      .run()
-      .catch((error) => caller.refuse(error))
-      .finally(() => {
-        for (const group of groups) group.left();
-      });
+    void acquisition.serve();
   });
 }
 
@@ -129,7 +124,18 @@ class AllOrNone<L> {
       if (group !== this.asked) for (const wanted of group.all) if (wanted.taken) wanted.giveBack().catch(() => {});
   }
 
-  async run(): Promise<void> {
+  /** Serves or refuses the caller. Never rejects. */
+  async serve(): Promise<void> {
+    try {
+      await this.run();
+    } catch (error) {
+      this.caller.refuse(error as Error);
+    } finally {
+      for (const group of this.groups) group.left();
+    }
+  }
+
+  private async run(): Promise<void> {
     const { caller, all } = this;
     while (!caller.settled) {
       const waited = all.some(({ taken }) => taken);

@@ -164,17 +164,11 @@ export class LocksOfOneService implements WantedGroup<LockLease>, WaitingQueue {
   /** Takes all these locks by one command. */
   private async takeTogether(locks: readonly WantedLock[]): Promise<BusyLock | undefined> {
     const attempts = locks.map((wanted) => this.attemptAt(wanted));
-    const request = this.services.backend.acquireAll(attempts);
     let busy: BusyLock | undefined;
-    const results = await Promise.allSettled(
-      attempts.map((attempt, i) =>
-        attempt.outcome(request, (outcome) => {
-          const reply = takeGranted(locks[i], outcome, ({ tokens }) => tokens[i]);
-          if (reply !== undefined) busy ??= this.busyAt(locks[reply.index], reply.remaining, reply.holder);
-        }),
-      ),
-    );
-    for (const result of results) if (result.status === 'rejected') throw result.reason;
+    await Attempt.outcomes(attempts, this.services.backend.acquireAll(attempts), (outcome, i) => {
+      const reply = takeGranted(locks[i], outcome, ({ tokens }) => tokens[i]);
+      if (reply !== undefined) busy ??= this.busyAt(locks[reply.index], reply.remaining, reply.holder);
+    });
     return busy;
   }
 

@@ -1,4 +1,8 @@
+import { randomUUID } from 'node:crypto';
 import { setTimeout as sleep } from 'node:timers/promises';
+import { ownerId, toClientId } from '../../../lib/backends/owner-ids.js';
+import { RedisBackend } from '../../../lib/backends/redis/redis-backend.js';
+import { nodeRuntime } from '../../../lib/engine/node-runtime.js';
 import type { Costs } from '../../chaos/simulation/crowd/modelled-server.js';
 import type { CrowdFigures, Spent } from '../../chaos/simulation/crowd/waiting-crowd.js';
 import type { RedisServer } from '../../support/servers/redis-server.js';
@@ -43,20 +47,72 @@ export async function measureMessages(server: RedisServer): Promise<MessageCosts
   return { write: share(({ write }) => write), read: share(({ read }) => read) };
 }
 
+/** Places in the line, as many as in a large fleet, and how often they are kept. */
+const PLACES = 1_000;
+const REFRESHES = 500;
+/** Milliseconds between two of them, so that the server is as cold as between two processes that keep their places. */
+const REFRESHES_APART = 2;
+
+/** Milliseconds of the server's CPU time for keeping one place, without its answer: see {@link Costs.place}. */
+export async function measurePlaces(server: RedisServer): Promise<number> {
+  const redis = server.client();
+  const clientId = toClientId(randomUUID());
+  const backend = new RedisBackend({
+    connection: server.url,
+    clientId,
+    commandTimeout: 2_000,
+    runtime: nodeRuntime,
+    shardedPubSub: 'auto',
+    minReplicas: 0,
+    replicaTimeout: 1_000,
+    onError: () => {},
+  });
+  const key = 'calibrate';
+  const type = 'reentrant';
+  const owners = Array.from({ length: PLACES + 1 }, (_, place) => ownerId(clientId, place));
+  for (const owner of owners)
+    await backend.acquire({ key, type, owner, leaseTime: 60_000, reserve: 0, waiterTimeout: 60_000, pastLine: false });
+  const spend = async (work: (turn: number) => Promise<unknown>) => {
+    const before = await readCpu(redis);
+    for (let turn = 0; turn < REFRESHES; turn++) {
+      await work(turn);
+      await sleep(REFRESHES_APART);
+    }
+    return ((await readCpu(redis)) - before) / REFRESHES;
+  };
+  const ping = await spend(() => redis.ping());
+  const refresh = await spend(async (turn) => {
+    const [isKept] = await backend.refreshWaiters([{ key, type, owner: owners[1 + turn] }], 60_000);
+    if (!isKept) throw new Error(`The place of ${owners[1 + turn]} was lost`);
+  });
+  await backend.close();
+  await redis.flushall();
+  redis.disconnect();
+  return refresh - ping;
+}
+
 /**
  * How much CPU time a script call, a message and a PING take on this machine. Computed from the costs of a message and
  * from a real crowd.
  *
+ * @param place what {@link measurePlaces} has returned: how much more than a PING it takes to keep a place
  * @param roundTrip of a PING, in milliseconds
  */
-export function costsOf({ steady }: CrowdFigures, { write, read }: MessageCosts, roundTrip: number): Costs {
+export function costsOf(
+  { steady }: CrowdFigures,
+  { write, read }: MessageCosts,
+  place: number,
+  roundTrip: number,
+): Costs {
   const { each } = steady;
   // A script call is executed and answered. A PING costs one write for its execution and one for its answer.
   const writes = ({ commands, messages, pings }: Spent) => commands + messages + 2 * pings;
   const reads = ({ messages, pings }: Spent) => messages + pings;
   return {
     latency: Math.max(0, roundTrip / 2 - write),
+    // Nearly all script calls of a small crowd are about the lock.
     command: (each.server - write * writes(each)) / each.commands,
+    place: place + write,
     write,
     message: read,
     answer: (each.clients - read * reads(each)) / each.commands,

@@ -9,6 +9,8 @@ export interface Costs {
   readonly latency: number;
   /** The server reads a script call and executes it. A PING is as cheap as a write. */
   readonly command: number;
+  /** The same for a call by which a waiting process keeps or gives up its place in the line. */
+  readonly place: number;
   /** The server writes an answer or a published message to the socket of one connection. */
   readonly write: number;
   /** A process reads a message from its socket and decides what to do. */
@@ -78,11 +80,16 @@ export class ModelledServer {
     let cost = 0;
     for (const { kind, execute } of commands) {
       this.commands.set(kind, this.count(kind) + 1);
-      cost += kind === 'ping' ? this.costs.write : this.costs.command;
+      cost += this.costOf(kind);
       execute();
     }
     // By the next event, their promises have settled.
     this.time.after(0, () => this.answer(cost));
+  }
+
+  private costOf(kind: string): number {
+    const { command, place, write } = this.costs;
+    return kind === 'ping' ? write : kind === 'places' ? place : command;
   }
 
   private answer(executed: number): void {
