@@ -1,6 +1,3 @@
-import type { LockWaiter } from '../hold/held-lock.js';
-import type { LockLease } from '../lease/lock-lease.js';
-
 /**
  * The latest instances of classes of which an idle service would have none. Full garbage collections that find no instance
  * of a class make V8 forget its shape, and with it all optimized code that uses the class. See
@@ -9,12 +6,12 @@ import type { LockLease } from '../lease/lock-lease.js';
  * They must not keep anything of a caller in memory, such as the listeners of a signal.
  */
 export class Examples {
-  waiter: LockWaiter | undefined = undefined;
+  waiter: object | undefined = undefined;
   /** Refers to a held lock and its queue. */
-  lease: LockLease | undefined = undefined;
+  lease: object | undefined = undefined;
 
   /** @param waiter a waiter without a signal, and its lease */
-  served(waiter: LockWaiter, lease: LockLease): void {
+  served(waiter: object, lease: object): void {
     this.waiter = waiter;
     this.lease = lease;
   }

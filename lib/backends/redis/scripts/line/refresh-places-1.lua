@@ -19,7 +19,6 @@
 -- @include tokens
 -- @include reserve-fenced-tokens
 -- @include line/line-of
--- @include line/keep-place
 -- @include line/first-in-line
 -- @include line/token-of-grant
 -- @include line/grant-permits
@@ -29,24 +28,29 @@
 local lock, publish, waiterTimeout = KEYS[1], ARGV[1], tonumber(ARGV[2])
 local places, lapses, terms = lineOf(lock)
 local now = serverTime()
-local kept, keepsFirst = {}, false
-local first = firstInLine(places, lapses, terms, now)
+local kept, keepsAny, keepsFirst = {}, false, false
+local first, lapse = firstInLine(places, lapses, terms, now)
 
 for i = 3, #ARGV do
   local owner = ARGV[i]
-  local lapse = redis.call('ZSCORE', lapses, owner)
-  kept[i - 2] = lapse and tonumber(lapse) > now and 1 or 0
+  local ends = redis.call('ZSCORE', lapses, owner)
+  kept[i - 2] = ends and tonumber(ends) > now and 1 or 0
   if kept[i - 2] == 1 then
-    keepsFirst = keepsFirst or owner == first
-    local position, permits = redis.call('ZSCORE', places, owner), lapse % 1
-    keepPlace(places, lapses, terms, owner, position, now + waiterTimeout + permits, waiterTimeout)
+    keepsAny, keepsFirst = true, keepsFirst or owner == first
+    -- Its fraction says how many permits the place wants.
+    addUnlessFull(lapses, now + waiterTimeout + ends % 1, owner, waiterTimeout)
+  end
+end
+if keepsAny then
+  for _, key in ipairs({ places, terms }) do
+    redis.call('PEXPIRE', key, math.max(redis.call('PTTL', key), waiterTimeout))
   end
 end
 redis.call('PEXPIRE', newestOf(lock), waiterTimeout * 10)
 -- A lock that n may hold has no fields, and nobody else uses it.
-if keepsFirst and isHeldByOthers(redis.pcall('HKEYS', lock)) then
+if keepsFirst and lapse % 1 == 0 and isHeldByOthers(redis.pcall('HKEYS', lock)) then
   serveLine(lock, publish)
 else
-  serveIfRoom(lock, publish)
+  serveIfRoom(lock, publish, first, lapse, now)
 end
 return kept

@@ -40,7 +40,9 @@ if leaveLine(places, lapses, terms, owner) == 1 then
   if wasFirst then
     serveLine(lock, publish)
   else
-    serveIfRoom(lock, publish)
+    local now = serverTime()
+    local first, lapse = firstInLine(places, lapses, terms, now)
+    serveIfRoom(lock, publish, first, lapse, now)
   end
   return 1
 end

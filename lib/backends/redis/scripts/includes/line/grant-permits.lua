@@ -7,13 +7,15 @@ local PERMIT = 1 / 2048
 -- The terms of a place that is told when it may read.
 local READS = 't read'
 
--- How many hold a lock, or an error if it is not one that n may hold.
+-- How many hold a lock, or nil if it is held as one that n may not hold. The type is asked for first, because the server
+-- counts a wrong one as an error, which people watch.
 local function permitHolderCount(lock, now)
-  return redis.pcall('ZCOUNT', lock, '(' .. now, '+inf')
+  local kind = redis.call('TYPE', lock).ok
+  return kind == 'none' and 0 or kind == 'zset' and redis.call('ZCOUNT', lock, '(' .. now, '+inf') or nil
 end
 
 local function hasPermit(held, lapse)
-  return type(held) == 'number' and held < math.max(1, lapse % 1 / PERMIT)
+  return held and held < math.max(1, lapse % 1 / PERMIT)
 end
 
 -- Whether a lock has room for a place that lapses at this time, and has these terms: a permit, the whole lock, or room

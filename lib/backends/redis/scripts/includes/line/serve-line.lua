@@ -67,7 +67,9 @@ local function serveLine(lock, publish, listeners, uncounted)
     else
       redis.call('HSET', lock, first, '1')
       redis.call('PEXPIRE', lock, CLAIM)
-      redis.call('ZREM', lapses, HEAD_START_UNTIL)
+      if headStart then
+        redis.call('ZREM', lapses, HEAD_START_UNTIL)
+      end
       message = first .. ' granted' .. tokenOfGrant(lock, kind)
       leaveLine(places, lapses, terms, first)
     end
