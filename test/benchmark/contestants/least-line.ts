@@ -20,8 +20,8 @@ redis.call('PUBLISH', first, '')`;
 const LEAVE = `return redis.call('LREM', KEYS[1], 1, ARGV[1])`;
 
 /**
- * The least that a first-come, first-served lock on Redis can cost whose owner is told by a message: it has no renewal,
- * no tokens, and no care for clients that die or for messages that are lost. A client has one caller.
+ * The least that a first-come, first-served lock on Redis can cost if a message tells the next owner that it has the lock.
+ * It has no renewal and no tokens, and it does not survive the death of a client or the loss of a message. A client has one caller.
  */
 export const leastLine: Contestant = {
   name: 'least-line',

@@ -1,5 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import { setTimeout as sleep } from 'node:timers/promises';
+import type { Redis } from 'ioredis';
 import { ownerId, toClientId } from '../../../lib/backends/owner-ids.js';
 import { RedisBackend } from '../../../lib/backends/redis/redis-backend.js';
 import { nodeRuntime } from '../../../lib/engine/node-runtime.js';
@@ -31,20 +32,31 @@ export async function measureMessages(server: RedisServer): Promise<MessageCosts
       return listener.subscribe('calibrate');
     }),
   );
-  const spend = async (work: () => Promise<unknown>) => {
-    const [atServer, clients] = [await readCpu(redis), process.cpuUsage()];
-    for (let message = 0; message < MESSAGES; message++) {
-      await work();
-      await sleep(APART);
-    }
-    const { user, system } = process.cpuUsage(clients);
-    return { write: (await readCpu(redis)) - atServer, read: (user + system) / 1e3 };
-  };
-  const nothing = await spend(() => redis.publish('nobody', ''));
-  const messages = await spend(() => redis.publish('calibrate', ''));
+  const publish = (channel: string) => spend(redis, MESSAGES, APART, () => redis.publish(channel, ''));
+  const nothing = await publish('nobody');
+  const messages = await publish('calibrate');
   for (const client of [redis, ...listeners]) client.disconnect();
-  const share = (of: (costs: MessageCosts) => number) => (of(messages) - of(nothing)) / heard;
-  return { write: share(({ write }) => write), read: share(({ read }) => read) };
+  const share = (of: (spent: CpuTime) => number) => (of(messages) - of(nothing)) / heard;
+  return { write: share(({ server }) => server), read: share(({ clients }) => clients) };
+}
+
+/** Milliseconds of the CPU time of the server, and of this process with its clients. */
+type CpuTime = Pick<Spent, 'server' | 'clients'>;
+
+/** Does something `times` times, `apart` milliseconds from one another. */
+async function spend(
+  redis: Redis,
+  times: number,
+  apart: number,
+  work: (turn: number) => Promise<unknown>,
+): Promise<CpuTime> {
+  const [atServer, clients] = [await readCpu(redis), process.cpuUsage()];
+  for (let turn = 0; turn < times; turn++) {
+    await work(turn);
+    await sleep(apart);
+  }
+  const { user, system } = process.cpuUsage(clients);
+  return { server: (await readCpu(redis)) - atServer, clients: (user + system) / 1e3 };
 }
 
 /** Places in the line, as many as in a large fleet, and how often they are kept. */
@@ -72,23 +84,15 @@ export async function measurePlaces(server: RedisServer): Promise<number> {
   const owners = Array.from({ length: PLACES + 1 }, (_, place) => ownerId(clientId, place));
   for (const owner of owners)
     await backend.acquire({ key, type, owner, leaseTime: 60_000, reserve: 0, waiterTimeout: 60_000, pastLine: false });
-  const spend = async (work: (turn: number) => Promise<unknown>) => {
-    const before = await readCpu(redis);
-    for (let turn = 0; turn < REFRESHES; turn++) {
-      await work(turn);
-      await sleep(REFRESHES_APART);
-    }
-    return ((await readCpu(redis)) - before) / REFRESHES;
-  };
-  const ping = await spend(() => redis.ping());
-  const refresh = await spend(async (turn) => {
+  const ping = await spend(redis, REFRESHES, REFRESHES_APART, () => redis.ping());
+  const refresh = await spend(redis, REFRESHES, REFRESHES_APART, async (turn) => {
     const [isKept] = await backend.refreshWaiters([{ key, type, owner: owners[1 + turn] }], 60_000);
     if (!isKept) throw new Error(`The place of ${owners[1 + turn]} was lost`);
   });
   await backend.close();
   await redis.flushall();
   redis.disconnect();
-  return refresh - ping;
+  return (refresh.server - ping.server) / REFRESHES;
 }
 
 /**

@@ -16,6 +16,7 @@ import { availableParallelism, loadavg } from 'node:os';
 import { parseArgs } from 'node:util';
 import { startRedis } from '../../support/servers/redis-server.js';
 import type { Contestant } from '../contestants/contestant.js';
+import { leastLine } from '../contestants/least-line.js';
 import { redisson } from '../contestants/redisson.js';
 import { startNodeCrew } from '../crew/node-crew.js';
 import { prepareRedisson, startRedissonServices } from '../crew/redisson-crew.js';
@@ -27,7 +28,7 @@ import { machine } from '../report/machine.js';
 import { markdown, printed } from '../report/table.js';
 import type { Table } from '../workloads/workload.js';
 import { picture } from './picture.js';
-import { LEAST_LINE, POLLERS } from './pollers.js';
+import { POLLERS } from './pollers.js';
 import {
   type Cell,
   type CellFigures,
@@ -167,7 +168,7 @@ function entrantsOf(port: number, base: string | undefined): readonly Entrant[] 
     start: (processes, services) => startRedissonServices(port, processes, services),
   });
   const names = values.contestants?.split(',') ?? all.map(({ name }) => name);
-  all.push(node(LEAST_LINE.name, LEAST_LINE));
+  all.push(node(leastLine.name, leastLine)); // only if it is named
   const unknown = names.filter((name) => !all.some((entrant) => entrant.name === name));
   if (unknown.length > 0)
     throw new Error(`There is no contestant ${unknown}; there are ${all.map(({ name }) => name).join(', ')}`);

@@ -52,7 +52,7 @@ describe('what the server counts as errors', () => {
     await contend(kind); // connects, and sends the scripts
     const client = redis.client();
     await client.config('RESETSTAT');
-    // Of callers of whom only the newest waits, the one that gives up has superseded the other.
+    // With `newest`, the caller that gives up came last, so it has taken the place of the other one.
     expect(await contend(kind)).toBe(kind === 'newest' ? 0 : 1);
     expect((await client.info('errorstats')).match(/errorstat_\w+/g) ?? []).toEqual([]);
   });

@@ -38,6 +38,7 @@
 -- @include fair/waits-until
 -- @include fair/leave-queue
 -- @include fair/head-of
+-- @include keep-key
 -- @include fair/set-timeout
 -- @include fair/enter-queue
 local reserve, waiterTimeout = tonumber(ARGV[4]), tonumber(ARGV[5])

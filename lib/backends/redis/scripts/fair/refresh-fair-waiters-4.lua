@@ -21,6 +21,7 @@
 -- @include fair/waits-until
 -- @include fair/leave-queue
 -- @include fair/head-of
+-- @include keep-key
 -- @include fair/set-timeout
 -- @include line/time-of-grant
 -- @include tokens

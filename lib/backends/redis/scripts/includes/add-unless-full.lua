@@ -8,6 +8,6 @@ local function addUnlessFull(zset, score, owner, time)
     end
     error(added.err, 0)
   end
-  redis.call('PEXPIRE', zset, math.max(redis.call('PTTL', zset), time))
+  keepKey(zset, time)
   return true
 end

@@ -37,6 +37,7 @@
 -- @include holder
 -- @include plain/why-owner-waits
 -- @include plain/take-plain
+-- @include keep-key
 -- @include add-unless-full
 -- @include tokens
 -- @include reserve-fenced-tokens

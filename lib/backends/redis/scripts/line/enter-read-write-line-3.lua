@@ -51,6 +51,7 @@
 -- @include read-write/take-reader
 -- @include read-write/set-write-lease
 -- @include read-write/take-writer
+-- @include keep-key
 -- @include add-unless-full
 -- @include line/first-in-line
 -- @include line/token-of-grant

@@ -14,6 +14,7 @@
 -- @include server-time
 -- @include prefixed
 -- @include publish-to
+-- @include keep-key
 -- @include add-unless-full
 -- @include line/time-of-grant
 -- @include tokens
@@ -42,9 +43,8 @@ for i = 3, #ARGV do
   end
 end
 if keepsAny then
-  for _, key in ipairs({ places, terms }) do
-    redis.call('PEXPIRE', key, math.max(redis.call('PTTL', key), waiterTimeout))
-  end
+  keepKey(places, waiterTimeout)
+  keepKey(terms, waiterTimeout)
 end
 redis.call('PEXPIRE', newestOf(lock), waiterTimeout * 10)
 -- A lock that n may hold has no fields, and nobody else uses it.

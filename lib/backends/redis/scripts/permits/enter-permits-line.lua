@@ -32,6 +32,7 @@
 -- @include permits/why-permit-waits
 -- @include permits/fit-to-permits
 -- @include permits/take-permit
+-- @include keep-key
 -- @include add-unless-full
 -- @include tokens
 -- @include reserve-fenced-tokens

@@ -2,5 +2,5 @@
 local function setTimeout(queue, owner, timeout, alive, waiterTimeout)
   redis.call('ZADD', queue.timeouts, timeout, owner)
   redis.call('ZADD', queue.heartbeats, alive, owner)
-  redis.call('PEXPIRE', queue.heartbeats, math.max(redis.call('PTTL', queue.heartbeats), waiterTimeout))
+  keepKey(queue.heartbeats, waiterTimeout)
 end

@@ -8,7 +8,7 @@ local function keepPlace(places, lapses, terms, owner, position, lapse, waiterTi
     end
     error(written.err, 0)
   end
-  redis.call('PEXPIRE', terms, math.max(redis.call('PTTL', terms), waiterTimeout))
+  keepKey(terms, waiterTimeout)
   return addUnlessFull(places, position, owner, waiterTimeout)
     and addUnlessFull(lapses, lapse, owner, waiterTimeout)
 end
