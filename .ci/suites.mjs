@@ -20,7 +20,8 @@ export const SUITES = {
     about:
       'the contract of backends on a cluster, on Sentinel and on a quorum; failovers and moved slots while processes wait in line; the contract of Redis clients',
     takes: '2 min',
-    tests: 'test/.*/(contract-(cluster|sentinel|five-servers)|(line|newest)-on-topologies|links/\\w+)\\.test',
+    tests:
+      'test/.*/(contract-(cluster|sentinel|five-servers)|(line|newest|single-tries)-on-topologies|redis-(cluster|sentinel)|links/\\w+)\\.test',
   },
   package: {
     about: 'the packed library in fresh applications; the command line',

@@ -1,5 +1,6 @@
 import { CLAIM, type Grant, type LineBackend, type Wake } from '../../../lib/backends/lock-backend.js';
 import type { RedisBackend } from '../../../lib/backends/redis/redis-backend.js';
+import { blockEventLoop } from '../../support/runtime/block-event-loop.js';
 import { startRedis } from '../../support/servers/redis-server.js';
 import { until } from '../../support/until.js';
 import { CLIENT, RedisWorld, WakeRecorder } from './redis-world.js';
@@ -56,7 +57,7 @@ describe('a grant to a place in line', () => {
       await world.redis.script('FLUSH');
       let isRunning = false;
       const accepted = lineOf(backend).accept({ ...place, leaseTime: 60_000 }, grant, () => {
-        if (!isRunning) blockFor(CLAIM + 200);
+        if (!isRunning) blockEventLoop(CLAIM + 200);
         isRunning = true;
       });
       expect(await accepted).toBe(true);
@@ -80,7 +81,3 @@ describe('a grant to a place in line', () => {
     expect(await accepted).toBe(true);
   });
 });
-
-function blockFor(time: number): void {
-  for (const end = performance.now() + time; performance.now() < end; );
-}

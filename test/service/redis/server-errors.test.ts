@@ -54,6 +54,7 @@ describe('what the server counts as errors', () => {
     await client.config('RESETSTAT');
     // With `newest`, the caller that gives up came last, so it has taken the place of the other one.
     expect(await contend(kind)).toBe(kind === 'newest' ? 0 : 1);
-    expect((await client.info('errorstats')).match(/errorstat_\w+/g) ?? []).toEqual([]);
+    // A script that the first round did not need is sent after a NOSCRIPT. This happens once for each script.
+    expect((await client.info('errorstats')).match(/errorstat_(?!NOSCRIPT)\w+/g) ?? []).toEqual([]);
   });
 });

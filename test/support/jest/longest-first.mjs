@@ -6,15 +6,14 @@ const LONGEST = [
   'backends/quorum/contract',
   'backends/redis/contract',
   'dashboard/viewers',
+  'service/inspection/list',
   'engine/deadlock/on-redis',
   'engine/lease/released-by-force',
   'service/inspection/clients',
   'backends/quorum/outages',
   'engine/permits/lost-answers',
   'service/redis/outages',
-  'backends/quorum/simulation',
   'sql/lock-rows',
-  'engine/queue/exclusion',
 ];
 
 /** Runs the suites that take longest first, and the others in jest's own order. */

@@ -13,6 +13,7 @@ import { type NetworkConditions, UnreliableNode } from './unreliable-node.js';
 const SERVICES = 3;
 const CALLERS = 3;
 const ROUNDS = 5;
+const LONG = Number(process.env.CHAOS_LONG ?? 1);
 
 const SLOW_NETWORK = { delay: 20, lost: 0, unanswered: 0, unheard: 0 };
 const LOSSY_NETWORK = { delay: 60, lost: 0.05, unanswered: 0.05, unheard: 0.2 };
@@ -152,7 +153,7 @@ class Simulation {
 
 describe.each([3, 5])('a quorum of %i nodes', (nodes) => {
   const types = ['reentrant', 'fenced'] as const;
-  const seeds = Array.from({ length: 10 }, (_, n) => n + 1);
+  const seeds = Array.from({ length: Math.ceil(10 * LONG) }, (_, n) => n + 1);
 
   it.each(types)(
     'serves all callers of a %s lock, one at a time and with growing tokens, on a slow network',
