@@ -2,6 +2,7 @@ import { availableParallelism } from 'node:os';
 import { leftOut } from './.ci/suites.mjs';
 
 export default {
+  globalSetup: './test/support/jest/transpile-first.mjs',
   testEnvironment: './test/support/jest/test-environment.mjs',
   // The suites of a worker share its modules. A suite that cannot begins with `@sandbox`; see test/README.md.
   runtime: './test/support/jest/runtime.cjs',
