@@ -1,3 +1,4 @@
+import { BackendError } from '../../../lib/backends/backend-error.js';
 import { InProcessWaits, WaitStore } from '../../../lib/backends/in-process-waits.js';
 import { DeadlockDetector } from '../../../lib/engine/deadlock/deadlock-detector.js';
 import type { LockWaiter } from '../../../lib/engine/hold/held-lock.js';
@@ -9,7 +10,9 @@ describe('a wait in which there may be a deadlock', () => {
   let runtime: VirtualRuntime;
   let waits: InProcessWaits;
   let detector: DeadlockDetector;
+  let warnings: string[];
   beforeEach(() => {
+    warnings = [];
     runtime = new VirtualRuntime();
     waits = new InProcessWaits(new WaitStore(), runtime.monotonic, runtime.monotonic, async () => []);
     detector = new DeadlockDetector(
@@ -17,7 +20,7 @@ describe('a wait in which there may be a deadlock', () => {
       runtime,
       'client',
       async () => undefined,
-      () => {},
+      (message) => warnings.push(message),
     );
   });
 
@@ -63,5 +66,50 @@ describe('a wait in which there may be a deadlock', () => {
     expect(runtime.timers).toBe(0);
     await runtime.advance(5_000);
     expect([await written('owner'), await written('after the end')]).toEqual([0, 0]);
+  });
+
+  describe('that cannot be written down', () => {
+    const failWith = (error: BackendError | undefined) => {
+      const { write } = InProcessWaits.prototype;
+      waits.write = error === undefined ? write.bind(waits) : () => Promise.reject(error);
+    };
+    const warning = ['Deadlocks cannot be detected: no memory'];
+
+    it('is in the log once, after a second without success', async () => {
+      failWith(new BackendError('no memory', 'unavailable', 'refused'));
+      begin('owner');
+      await runtime.advance(1_600);
+      expect(warnings).toEqual([]);
+      await runtime.advance(200);
+      expect(warnings).toEqual(warning);
+      await runtime.advance(10_000);
+      expect(warnings).toEqual(warning);
+    });
+
+    it('is in the log again after a success', async () => {
+      const error = new BackendError('no memory', 'unavailable', 'refused');
+      failWith(error);
+      begin('owner');
+      await runtime.advance(1_600);
+      failWith(undefined);
+      await runtime.advance(300);
+      failWith(error);
+      await runtime.advance(700);
+      expect(warnings).toEqual([]);
+      await runtime.advance(300);
+      expect(warnings).toEqual(warning);
+      failWith(undefined);
+      await runtime.advance(1_000); // of a wait that is old, not every try is a full one
+      failWith(error);
+      await runtime.advance(1_000);
+      expect(warnings).toEqual([...warning, ...warning]);
+    });
+
+    it('is in the log at once if this needs a right that the service does not have', async () => {
+      failWith(new BackendError('no memory', 'denied', 'refused'));
+      begin('owner');
+      await runtime.advance(1_100);
+      expect(warnings).toEqual(warning);
+    });
   });
 });

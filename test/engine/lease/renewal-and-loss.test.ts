@@ -329,6 +329,18 @@ describe('the watchdog', () => {
       expect(lost.length).toBe(1);
     });
 
+    it('for longer than the lease, detach() reports it also before any timer has come, and asks nobody', async () => {
+      const { locks, backend, runtime } = await world.process();
+      const lease = await locks.acquire('order');
+      const { signal } = lease;
+      const asked = backend.count();
+      runtime.block(29_900);
+      const error = await errorOf(lease.detach({ for: 60_000 }));
+      expect(error).toBeInstanceOf(LockLostError);
+      expect(signal.reason).toBe(error);
+      expect(backend.count()).toBe(asked);
+    });
+
     it('for less than the lease, nothing is lost', async () => {
       const { locks, runtime } = await world.process();
       const lease = await locks.acquire('order');
