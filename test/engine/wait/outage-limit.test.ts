@@ -67,7 +67,7 @@ describe('the limit of waits in an outage', () => {
       expect(limit.arrived(caller, KEYS)).toBeUndefined();
       return caller;
     };
-    return { runtime, logger, node, limit, arrive };
+    return { backend, runtime, logger, node, limit, arrive };
   };
 
   it('is the outageTimeout of each caller, counted from its arrival', async () => {
@@ -135,6 +135,42 @@ describe('the limit of waits in an outage', () => {
     expect(limit.isSilent(next, KEYS, true)).toBe(true);
     node.failed(false);
     expect(limit.isSilent(caller, KEYS, false)).toBe(true);
+  });
+
+  describe('calls a node silent whose connection seems to be healthy', () => {
+    /** A caller that asked `asked` ms after it came, and whose time has ended after `waited` ms without an answer. */
+    const silent = async (waitTime: number, waited: number, asked = 0, connectionError?: string) => {
+      const { backend, runtime, node, limit, arrive } = setUp();
+      Object.assign(backend, { connectionError });
+      node.answered(true);
+      await runtime.advance(1);
+      const caller = arrive(waitTime, 60_000);
+      await runtime.advance(waited);
+      return limit.isSilent(caller, KEYS, true, runtime.monotonic() - waited + asked);
+    };
+
+    it('when a wait of 100 ms has ended', async () => {
+      expect(await silent(100, 100)).toBe(true);
+    });
+
+    it('not when a shorter wait has ended, even if this process stood still for long', async () => {
+      expect(await silent(99, 99)).toBe(false);
+      expect(await silent(99, 5_000)).toBe(false);
+    });
+
+    it('not when the caller did not wait at all', async () => {
+      expect(await silent(1_000, 0)).toBe(false);
+    });
+
+    it('not when the last question was asked less than 100 ms ago', async () => {
+      expect(await silent(1_000, 1_000, 901)).toBe(false);
+      expect(await silent(1_000, 1_000, 900)).toBe(true);
+    });
+
+    it('at once when the connection is known to be broken', async () => {
+      expect(await silent(50, 50, 0, 'ECONNREFUSED')).toBe(true);
+      expect(await silent(1_000, 1_000, 990, 'ECONNREFUSED')).toBe(true);
+    });
   });
 
   it('logs that a node refuses, if it has answered, and does not answer, if it has not', async () => {
