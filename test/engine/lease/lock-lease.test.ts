@@ -47,6 +47,29 @@ describe('a lease', () => {
     expect(await errorOf(runtime.until(lease.extend('90s')))).toBeInstanceOf(LockUnavailableError);
   });
 
+  it('that is released a second time waits for the first release, whose error it does not repeat', async () => {
+    const { locks, backend, runtime } = await world.process();
+    const other = await world.process();
+    for (const isLost of [false, true]) {
+      const lease = await locks.acquire('order');
+      if (isLost) await other.backend.forceRelease(locks.engine.services.keyOf('order'));
+      const answer = latch();
+      backend.disturb(answerAfter(answer.promise), 'release');
+      const ended: string[] = [];
+      const first = lease.release().then(
+        () => void ended.push('first'),
+        () => void ended.push('first failed'),
+      );
+      const second = lease.release().then(() => void ended.push('second'));
+      await runtime.settle();
+      expect(ended).toEqual([]);
+      answer.open();
+      await Promise.all([first, second]);
+      expect(ended.sort()).toEqual([isLost ? 'first failed' : 'first', 'second']);
+      backend.heal();
+    }
+  });
+
   it('that was detached belongs to its ticket from then on', async () => {
     const { locks, runtime } = await world.process();
     const events: LockEvents['detached'][] = [];
