@@ -50,8 +50,13 @@ describe('a lease', () => {
   it('that is released a second time waits for the first release, whose error it does not repeat', async () => {
     const { locks, backend, runtime } = await world.process();
     const other = await world.process();
-    for (const isLost of [false, true]) {
-      const lease = await locks.acquire('order');
+    for (const [name, isLost] of [
+      ['order', false],
+      ['order', true],
+      [['order', 'stock'], false],
+      [['order', 'stock'], true],
+    ] as const) {
+      const lease = await locks.acquire(name as string);
       if (isLost) await other.backend.forceRelease(locks.engine.services.keyOf('order'));
       const answer = latch();
       backend.disturb(answerAfter(answer.promise), 'release');
