@@ -12,7 +12,8 @@ import { sqlServersAreHere } from './servers/install.mjs';
 /** @type {Record<string, Suite>} */
 export const SUITES = {
   long: {
-    about: 'what takes long by nature: the demo, memory over thousands of calls, deadlocks in real time',
+    about:
+      'what takes long by nature: the demo, memory over thousands of calls, deadlocks in real time, processes that end',
     takes: '2 min',
     tests: 'test/.*\\.long\\.test\\.ts$',
   },
