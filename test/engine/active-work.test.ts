@@ -27,4 +27,17 @@ describe('the unfinished work of a service', () => {
     work.changed();
     expect(seen).toHaveLength(2);
   });
+
+  it('announces the end of a removal, and of an acquisition of several locks', () => {
+    const work = new ActiveWork();
+    const seen: boolean[] = [];
+    work.watch(() => seen.push(work.isAnswered));
+    const several = {} as Parameters<ActiveWork['severalEnded']>[0];
+    work.removalStarted();
+    work.several.add(several);
+    work.severalEnded(several);
+    expect(work.hasNoQueues).toBe(true);
+    work.removalEnded();
+    expect(seen).toEqual([false, true]);
+  });
 });

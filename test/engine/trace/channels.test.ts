@@ -72,6 +72,21 @@ describe.each(PLACES.slice(0, 2))('the tracing channels, with locks in %s', (nam
     expect(message.acquisition).toBe(acquired.steps[0].message);
   });
 
+  it.each([
+    ['as it is', undefined],
+    ['with another lease', '50s'],
+  ] as const)('say of an acquisition whether a caller of this process passed the lock on: %s', async (_, leaseTime) => {
+    const first = await locks.acquire('order:1');
+    const next = locks.acquire('order:1', { leaseTime });
+    await until(() => locks.engine.waiting('order:1') === 1);
+    await first.release();
+    await (await next).release();
+    const other = await locks.acquire('order:1');
+    await other.release();
+    const ended = acquired.steps.filter(({ step }) => step === 'asyncEnd');
+    expect(ended.map(({ seen }) => seen.handedOff)).toEqual([false, true, false]);
+  });
+
   it('bind the body to the store of the hold, and the acquisition to its own', async () => {
     const store = new AsyncLocalStorage<string>();
     hold.start.bindStore(store as never, (message) => `hold of ${(message as HoldMessage).name}` as never);
