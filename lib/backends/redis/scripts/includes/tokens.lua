@@ -9,14 +9,16 @@ local upcoming, reserved
 local MAX_LEAD = 100000
 local INITIAL_LEAD = 150000
 
--- Sets the clock so that `count` acquisitions get their tokens from `first` on, each with up to `reserve` more. Returns
--- the reply of Redis.
+-- Sets the clock so that `count` acquisitions get their tokens from `first` on, each with up to `reserve` more. If it
+-- cannot be written, no token is reserved, because others would get the same ones. Returns the reply of Redis.
 local function setClock(command, key, first, reserve, count)
-  upcoming, reserved = first, 0
+  local more = 0
   if reserve > 0 then
-    reserved = math.max(0, math.min(reserve, math.floor((micros + MAX_LEAD + 1 - first) / count) - 1))
+    more = math.max(0, math.min(reserve, math.floor((micros + MAX_LEAD + 1 - first) / count) - 1))
   end
-  return redis.call(command, key, string.format('%.0f', first + count * (1 + reserved) - 1))
+  local reply = redis.call(command, key, string.format('%.0f', first + count * (1 + more) - 1))
+  upcoming, reserved = first, more
+  return reply
 end
 
 -- Reserves the tokens of at most `count` acquisitions. `former` is the previous value of the clock, if it was already
