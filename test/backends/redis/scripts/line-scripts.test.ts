@@ -1304,6 +1304,8 @@ describe('release-reentrant, with a line', () => {
     await world.hold('d:1');
     await world.wait({ 'c:1': MINUTE });
     const channel = 'nestjs_redis_lock_turn:{a}:c';
+    const [knowsThem] = (await world.redis.call('COMMAND', 'INFO', 'SPUBLISH')) as unknown[];
+    if (knowsThem === null) return; // Redis 6
     const listener = world.server.client();
     const heard: string[] = [];
     const isOver = new Promise<void>((resolve) => {
