@@ -48,4 +48,21 @@ describe('the budget for hand-offs in one process', () => {
     expect(leavesAt(fourth, 159)).toBe(false);
     expect(leavesAt(fourth, 160)).toBe(true);
   });
+
+  it('lets timers and sockets have a turn before every 256th hand-off', () => {
+    const budget = new HandOffBudget();
+    const yields = Array.from({ length: 600 }, () => budget.mustYieldToEventLoop());
+    expect(yields.flatMap((mustYield, index) => (mustYield ? [index + 1] : []))).toEqual([256, 512]);
+  });
+
+  it('expects further callers after two in a row that came before the release was sent', () => {
+    const budget = new HandOffBudget();
+    budget.followed();
+    expect(budget.isFollowed).toBe(false);
+    budget.followed();
+    expect(budget.isFollowed).toBe(true);
+    budget.notFollowed();
+    budget.followed();
+    expect(budget.isFollowed).toBe(false);
+  });
 });

@@ -1,6 +1,8 @@
 import type { ReleaseReply, ReleaseRequest } from '../../../lib/backends/lock-backend.js';
+import { LockError } from '../../../lib/engine/errors.js';
 import { leftovers, NOTHING, openVirtualWorld } from '../../support/lock-world.js';
-import type { Disturbance } from '../../support/watched/watched-backend.js';
+import { errorOf, latch } from '../../support/section.js';
+import { answerAfter, type Disturbance } from '../../support/watched/watched-backend.js';
 
 /** The reply to a release that was withdrawn means nothing. */
 const WITHDRAWN: ReleaseReply = { released: false, listeners: 0, published: false, resent: false };
@@ -57,6 +59,21 @@ describe('a lock whose release is not sent yet', () => {
     await runtime.until(second.release());
     await runtime.advance(2_000);
     expect(leftovers(process)).toEqual(NOTHING);
+  });
+
+  it('is given back when the caller that gets it has left before the answer', async () => {
+    const { locks, backend, runtime } = await scene();
+    const first = await locks.acquire('order');
+    const answer = latch();
+    backend.disturb(answerAfter(answer.promise), 'transfer');
+    const released = first.release();
+    const refusal = errorOf(runtime.until(locks.acquire('order', { leaseTime: '1m', waitTime: 500 })));
+    await runtime.advance(600);
+    expect(await refusal).toBeInstanceOf(LockError);
+    answer.open();
+    await runtime.until(released);
+    await runtime.advance(100);
+    expect(await locks.isLocked('order')).toBe(false);
   });
 
   it('is kept for the last of many callers, which got it without a request', async () => {

@@ -23,6 +23,17 @@ describe('when to ask again', () => {
     expect(retries).toBe(1);
   });
 
+  it.each(['acquired', 'busy'] as const)('takes a failure after an answer for the first one: %s', (answer) => {
+    const subscribe = () => ({ ready: new Promise<void>(() => {}), close: () => {} });
+    const when = new WhenToAsk(subscribe, new VirtualRuntime(), () => {});
+    for (let outage = 0; outage < 2; outage++) {
+      when.begin();
+      expect([when.failed(), when.failed()]).toEqual([true, false]);
+      when.begin();
+      when[answer](-1);
+    }
+  });
+
   describe('after a release that leaves the lock to others at first', () => {
     const free: Wake = { kind: 'message', lock: 'free' };
     const change: Wake = { kind: 'message' };
