@@ -68,6 +68,22 @@ describe('a writer that reads in its own scope', () => {
     expect(await locks.isLocked('page')).toBe(false);
   });
 
+  it('only reads in what it calls while it reads, which may go on after it', async () => {
+    const [{ locks, runtime }, other] = [await world.process(), await world.process()];
+    const write = await locks.acquire('page', { type: 'write' });
+    const read = await write.run(() => locks.acquire('page', { type: 'read' }));
+    const inside = await read.run(() => locks.acquire('page', { type: 'read' }));
+    expect(inside.owner).toBe(read.owner);
+    await write.release();
+    await read.release();
+    const reading = await runtime.until(other.locks.acquire('page', { type: 'read', waitTime: 1_000 }));
+    expect(inside.held).toBe(true);
+    expect(await other.locks.tryAcquire('page', { type: 'write', reentry: false })).toBeNull();
+    await reading.release();
+    await inside.release();
+    expect(await other.locks.isLocked('page')).toBe(false);
+  });
+
   it('waits out an outage for its read lock', async () => {
     const { locks, backend, runtime } = await world.process();
     const write = await locks.acquire('page', { type: 'write' });
