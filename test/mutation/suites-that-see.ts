@@ -89,7 +89,7 @@ export class SuitesThatSee {
     const path = join(this.root, file);
     const text = readFileSync(path, 'utf8');
     const generated = pathFor(path, text);
-    // jest transpiles everything before it begins. So the cache was emptied since, and nobody would seem to see the line.
+    // Jest transpiles everything before it begins, so the cache was emptied since. No suite would seem to see the line.
     if (!existsSync(generated))
       throw new Error(`${generated} is gone: remove the folder, so that the suites are recorded again`);
     const offset = offsetIn(readFileSync(generated, 'utf8'), readFileSync(`${generated}.map`, 'utf8'), text, start);

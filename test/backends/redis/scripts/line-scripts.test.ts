@@ -1,24 +1,29 @@
-import { AHEAD, CLOCK, expectBetween, LATER, ScriptWorld } from './script-world.js';
+import {
+  AHEAD,
+  CLAIM,
+  CLOCK,
+  expectBetween,
+  HEAD_START,
+  LAPSES,
+  LATER,
+  PERMIT,
+  PLACES,
+  ScriptWorld,
+  TERMS,
+} from './script-world.js';
 
 const MINUTE = 60_000;
-/** For how many ms a lock is granted to the first place of its line. */
-const CLAIM = 1_000;
-/** On Redis 6, the time goes on while a script runs, by fewer ms than this. */
+/** A script takes less than this, in ms. On Redis 6, the clock advances while a script runs. */
 const TICKS = 500;
-/** For how many ms a release leaves a lock to clients outside the line. */
-const HEAD_START = 10;
 /** An owner of a client whose releases serve lines, as its id says. Those of all others here do not. */
 const OURS = '11111111-2222-811e-4444-555555555555:1';
 
-const PLACES = 'nestjs_redis_lock_turns:{a}';
-const LAPSES = 'nestjs_redis_lock_turns_until:{a}';
-const TERMS = 'nestjs_redis_lock_turns_terms:{a}';
 const NEWEST = 'nestjs_redis_lock_turns_newest:{a}';
 const RELEASED = 'redisson_lock__channel:{a} 0';
 const READ_LEASE = (owner: string) => `{a}:${owner}:rwlock_timeout:1`;
 
-/** What is added to the ms after which a place lapses that wants a lock which n may hold. */
-const permits = (n: number) => n / 2_048;
+/** Added to the time at which a place lapses that wants a lock which n may hold. */
+const permits = (n: number) => n * PERMIT;
 
 interface Entry {
   readonly deadline?: string | number;
@@ -48,10 +53,6 @@ class LineWorld extends ScriptWorld {
     await this.redis.zadd(LAPSES, ...entries.flatMap(([owner, time]) => [now + time, owner]));
     if (terms !== undefined) await this.redis.hset(TERMS, ...entries.flatMap(([owner]) => [owner, terms]));
     return now;
-  }
-
-  line(): Promise<string[]> {
-    return this.redis.zrange(PLACES, 0, '-1');
   }
 
   /** When the places lapse. */
@@ -84,35 +85,13 @@ class LineWorld extends ScriptWorld {
     await this.redis.pexpire('a', MINUTE);
   }
 
-  /** What the clients in line are told meanwhile: `{lock}:client message`. Nobody listens to releases. */
+  /**
+   * The messages that clients in line get meanwhile: `{lock}:client message`. Only their channels are listened to,
+   * because a release counts who listens to it.
+   */
   async told(work: () => Promise<unknown>): Promise<string[]> {
-    const listener = this.redis.duplicate();
-    const heard: string[] = [];
-    try {
-      listener.on('pmessage', (_pattern: string, channel: string, message: string) => {
-        heard.push(`${channel.slice('nestjs_redis_lock_turn:'.length)} ${message}`);
-      });
-      const isOver = new Promise<void>((resolve) => {
-        listener.on('message', () => resolve());
-      });
-      await listener.psubscribe('nestjs_redis_lock_turn:*');
-      await listener.subscribe('over');
-      await work();
-      await this.redis.publish('over', '');
-      await isOver;
-    } finally {
-      listener.disconnect();
-    }
-    return heard;
-  }
-
-  async withFullMemory<T>(work: () => Promise<T>): Promise<T> {
-    await this.redis.config('SET', 'maxmemory', '1');
-    try {
-      return await work();
-    } finally {
-      await this.redis.config('SET', 'maxmemory', '0');
-    }
+    const turns = 'nestjs_redis_lock_turn:';
+    return (await this.published(work, `${turns}*`)).map((message) => message.slice(turns.length));
   }
 
   enter(owner: string, { nonce = '', counter, newest = [], ...entry }: PlainEntry = {}): Promise<unknown[]> {
@@ -555,7 +534,7 @@ describe('enter-line, for calls of which only the newest waits', () => {
     await world.expectLease(NEWEST, 10 * MINUTE);
   });
 
-  it('takes the place of the call before it, whose client is told', async () => {
+  it('takes the place of the previous call, and notifies its client', async () => {
     await world.hold('h:1');
     await world.enter('c:1', { newest: [5, ''], nonce: 'n-1' });
     await world.wait({ 'x:1': MINUTE });
@@ -803,11 +782,14 @@ describe('enter-read-write-line-3', () => {
     ['read', { 'd:1': '1' }, 'second', 'reentrant'],
     ['write', { 'd:1': '1' }, 'second', 'reentrant'],
     ['write', { [OURS]: '1' }, 'first', 'reentrant'],
-  ] as const)('says to what who wants to %s listens: %j, %s', async (side, fields, position, listensAs) => {
-    await world.holdAs({ ...fields });
-    if (position === 'second') await world.wait({ 'x:1': MINUTE }, 't write');
-    expect(await world[side]('c:1')).toEqual([expect.any(Number), expect.any(String), listensAs, 0]);
-  });
+  ] as const)(
+    'says which releases a caller that wants to %s has to listen to: %j, %s',
+    async (side, fields, position, listensAs) => {
+      await world.holdAs({ ...fields });
+      if (position === 'second') await world.wait({ 'x:1': MINUTE }, 't write');
+      expect(await world[side]('c:1')).toEqual([expect.any(Number), expect.any(String), listensAs, 0]);
+    },
+  );
 
   it.each(['read', 'write'] as const)('waits for several owners of the lock, to %s', async (side) => {
     await world.holdPermits({ 'd:1': MINUTE });
@@ -970,7 +952,7 @@ describe('refresh-places-1', () => {
 describe('readers and writers in front', () => {
   const world = new LineWorld();
 
-  it('are told to ask: readers together with those right behind them', async () => {
+  it('are notified: a reader together with the readers right behind it', async () => {
     const now = await world.wait({ 'r:1': MINUTE, 's:2': CLAIM - 100, 'r:3': MINUTE }, 't read');
     await world.wait({ 'w:1': MINUTE }, 't write');
     await world.wait({ 'r:4': MINUTE }, 't read');
@@ -984,14 +966,14 @@ describe('readers and writers in front', () => {
     expect(await world.redis.exists('a')).toBe(0);
   });
 
-  it('do not last longer because they are told', async () => {
+  it('lapse no later because they are notified', async () => {
     await world.wait({ 'r:1': MINUTE, 'r:2': MINUTE }, 't read');
     await world.redis.zrem(LAPSES, 'r:2');
     await world.refresh('r:1');
     expect(Object.keys(await world.lapses())).toEqual(['r:1']);
   });
 
-  it('are told to ask: a writer alone', async () => {
+  it('are notified: a writer alone', async () => {
     const now = await world.wait({ 'w:1': MINUTE, 'w:2': MINUTE }, 't write');
     expect(await world.told(() => world.refresh('w:2'))).toEqual(['{a}:w w:1']);
     const lapses = await world.lapses();
@@ -1017,7 +999,7 @@ describe('readers and writers in front', () => {
     expect(await world.lapses()).toEqual({ 'r:1': before['r:1'] });
   });
 
-  it('are told in limited numbers', async () => {
+  it('are notified 128 at a time', async () => {
     const readers = Array.from({ length: 130 }, (_, i) => [`r${i}:1`, MINUTE]);
     await world.wait(Object.fromEntries(readers), 't read');
     const told = await world.told(() => world.refresh('r129:1'));

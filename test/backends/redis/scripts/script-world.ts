@@ -8,6 +8,17 @@ export const LATER = '9007199254740';
 /** A reading of the clock of tokens that server time does not reach, so that the clock alone decides the next token. */
 export const AHEAD = 4_000_000_000_000_000;
 
+/** The line of the lock `a`: its places in order, when they lapse, and their terms. */
+export const PLACES = 'nestjs_redis_lock_turns:{a}';
+export const LAPSES = 'nestjs_redis_lock_turns_until:{a}';
+export const TERMS = 'nestjs_redis_lock_turns_terms:{a}';
+/** A lock is granted to the first place in its line for this long, in ms. */
+export const CLAIM = 1_000;
+/** A release leaves a free lock to clients outside the line for this long, in ms. */
+export const HEAD_START = 10;
+/** A place that wants a lock which n may hold has n times this fraction of a ms in the time at which it lapses. */
+export const PERMIT = 1 / 2_048;
+
 type Argument = string | number;
 
 /** Runs single scripts on a server, with keys and arguments as the library sends them. */
@@ -56,8 +67,22 @@ export class ScriptWorld extends RedisWorld {
     return Number(seconds) * 1_000 + Math.floor(Number(micros) / 1_000);
   }
 
-  /** What is published meanwhile: `channel message`. */
-  async published(work: () => Promise<unknown>): Promise<string[]> {
+  /** The owners in the line of the lock `a`. */
+  line(): Promise<string[]> {
+    return this.redis.zrange(PLACES, '0', '-1');
+  }
+
+  async withFullMemory<T>(work: () => Promise<T>): Promise<T> {
+    await this.redis.config('SET', 'maxmemory', '1');
+    try {
+      return await work();
+    } finally {
+      await this.redis.config('SET', 'maxmemory', '0');
+    }
+  }
+
+  /** What is published meanwhile on channels of this pattern: `channel message`. */
+  async published(work: () => Promise<unknown>, pattern = '*'): Promise<string[]> {
     const listener = this.redis.duplicate();
     const heard: string[] = [];
     try {
@@ -67,7 +92,7 @@ export class ScriptWorld extends RedisWorld {
           else heard.push(`${channel} ${message}`);
         });
       });
-      await listener.psubscribe('*');
+      await listener.psubscribe(pattern, 'over');
       await work();
       await this.redis.publish('over', '');
       await isOver;

@@ -1,16 +1,19 @@
 import { until } from '../../../support/until.js';
-import { AHEAD, CLOCK, expectBetween, LATER, ScriptWorld } from './script-world.js';
+import {
+  AHEAD,
+  CLAIM,
+  CLOCK,
+  expectBetween,
+  HEAD_START,
+  LAPSES,
+  LATER,
+  PERMIT,
+  PLACES,
+  ScriptWorld,
+  TERMS,
+} from './script-world.js';
 
 const MINUTE = 60_000;
-/** For how many ms a permit is granted to a place of the line. */
-const CLAIM = 1_000;
-/** A place notes in the fraction of the time at which it lapses how many may hold the lock. */
-const PERMIT = 1 / 2_048;
-/** For how many ms a release leaves a free lock to those who stand in no line. */
-const HEAD_START = 10;
-const PLACES = 'nestjs_redis_lock_turns:{a}';
-const LAPSES = 'nestjs_redis_lock_turns_until:{a}';
-const TERMS = 'nestjs_redis_lock_turns_terms:{a}';
 const FREED = 'redisson_lock__channel:{a} 0';
 const DENIED = /NOPERM|permissions|can't run this command/;
 const told = (owner: string, rest = '') => `nestjs_redis_lock_turn:{a}:${owner.split(':')[0]} ${owner}${rest}`;
@@ -20,11 +23,6 @@ const outcome = (reply: Promise<unknown>) => reply.then(JSON.stringify, String);
 
 /** Locks that n owners may hold: zsets of owners, each with the time at which its lease ends. */
 class SharedLockWorld extends ScriptWorld {
-  constructor() {
-    super();
-    afterEach(() => this.redis.config('SET', 'maxmemory', '0'));
-  }
-
   /** Holders of a lock, each with the time from now until its lease ends. The key lasts for 10 s at least. */
   async hold(holders: Record<string, number>, lock = 'a'): Promise<number> {
     const now = await this.now();
@@ -33,7 +31,7 @@ class SharedLockWorld extends ScriptWorld {
     return now;
   }
 
-  /** Who holds the lock or has held it, the one whose lease ends first in front. */
+  /** The owners that hold the lock, or whose leases have ended, in the order in which their leases end. */
   async holders(lock = 'a'): Promise<string[]> {
     return this.redis.zrange(lock, '0', '-1');
   }
@@ -49,21 +47,12 @@ class SharedLockWorld extends ScriptWorld {
     return now;
   }
 
-  /** Who stands in the line of the lock `a`. */
-  line(): Promise<string[]> {
-    return this.redis.zrange(PLACES, '0', '-1');
-  }
-
   /** In the first tenth of a second, the time has fewer digits, so a single free lock is acquired as others are. */
   async passFirstTenth(): Promise<void> {
     await until(async () => {
       const ms = (await this.now()) % 1_000;
       return ms >= 100 && ms < 900;
     });
-  }
-
-  fillMemory(): Promise<unknown> {
-    return this.redis.config('SET', 'maxmemory', '1');
   }
 
   /** Expects that the lease of this holder lasts as long as this from a time between `before` and now. */
@@ -335,18 +324,19 @@ describe('acquire-permits', () => {
     await world.passFirstTenth();
     await world.redis.set(CLOCK, 1);
     await world.hold({ 'd:1': MINUTE }, 'held');
-    await world.fillMemory();
-    expect(await outcome(acquire('c:1'))).toMatch(/OOM/);
-    expect(await acquire('c:1', 2, { reserve: 1 })).toEqual([0, [[expect.stringContaining('OOM'), 'none']]]);
-    expect(await acquireAll(['a', 'held'], ['c:1', 'c:1'])).toEqual([
-      0,
-      [[expect.stringContaining('OOM'), 'none']],
-      [[expect.stringContaining('OOM'), 'zset']],
-    ]);
-    expect(await acquireAll(['held'], ['c:1'], 1)).toEqual([0, [expect.any(Number), 'd:1']]);
-    expect(await world.keys()).toEqual(['held', CLOCK]);
-    expect(await world.holders('held')).toEqual(['d:1']);
-    expect(await world.redis.get(CLOCK)).toBe('1');
+    await world.withFullMemory(async () => {
+      expect(await outcome(acquire('c:1'))).toMatch(/OOM/);
+      expect(await acquire('c:1', 2, { reserve: 1 })).toEqual([0, [[expect.stringContaining('OOM'), 'none']]]);
+      expect(await acquireAll(['a', 'held'], ['c:1', 'c:1'])).toEqual([
+        0,
+        [[expect.stringContaining('OOM'), 'none']],
+        [[expect.stringContaining('OOM'), 'zset']],
+      ]);
+      expect(await acquireAll(['held'], ['c:1'], 1)).toEqual([0, [expect.any(Number), 'd:1']]);
+      expect(await world.keys()).toEqual(['held', CLOCK]);
+      expect(await world.holders('held')).toEqual(['d:1']);
+      expect(await world.redis.get(CLOCK)).toBe('1');
+    });
   });
 
   it('leaves no lock without a lease when the user may not set one', async () => {
@@ -409,7 +399,7 @@ describe('enter-permits-line', () => {
     expect(await enter('c:2', 2, { seen: AHEAD })).toEqual([AHEAD + 1, 0, 1]);
   });
 
-  it('takes room beside others, or a fresh lease of its own', async () => {
+  it('lets the owner in beside others, or renews the lease that it has', async () => {
     await world.hold({ 'd:1': MINUTE / 2, 'd:2': -1 });
     expect(await enter('c:1')).toEqual([expect.any(Number), 0, 1]);
     expect(await world.holders()).toEqual(['d:1', 'c:1']);
@@ -551,11 +541,12 @@ describe('enter-permits-line', () => {
     expect(await world.keys()).toEqual(['a']);
   });
 
-  it('says who holds the lock when the memory is full', async () => {
+  it('names the holder of a busy lock even if the memory is full', async () => {
     await world.hold({ 'd:1': MINUTE });
-    await world.fillMemory();
-    expect(await enter('c:1', 1)).toEqual([expect.any(Number), 'd:1', '', 1]);
-    expect(await world.holders()).toEqual(['d:1']);
+    await world.withFullMemory(async () => {
+      expect(await enter('c:1', 1)).toEqual([expect.any(Number), 'd:1', '', 1]);
+      expect(await world.holders()).toEqual(['d:1']);
+    });
   });
 
   it('does nothing after its deadline', async () => {
@@ -890,11 +881,12 @@ describe('renew-permits', () => {
 
   it('renews when the memory is full', async () => {
     await world.hold({ 'c:1': 20_000 });
-    await world.fillMemory();
-    const before = await world.now();
-    expect(await renew(['c:1'])).toEqual([expect.any(Number), 1]);
-    await world.expectHold('c:1', before);
-    await world.expectLease('a', MINUTE);
+    await world.withFullMemory(async () => {
+      const before = await world.now();
+      expect(await renew(['c:1'])).toEqual([expect.any(Number), 1]);
+      await world.expectHold('c:1', before);
+      await world.expectLease('a', MINUTE);
+    });
   });
 
   it('renews although the user may not publish', async () => {
@@ -989,10 +981,11 @@ describe('transfer-permits-2', () => {
   it('transfers nothing when the memory is full', async () => {
     await world.redis.set(CLOCK, 1);
     await world.hold({ 'c:1': MINUTE });
-    await world.fillMemory();
-    await expect(transfer()).rejects.toThrow(/OOM/);
-    expect(await world.holders()).toEqual(['c:1']);
-    expect(await world.redis.get(CLOCK)).toBe('1');
+    await world.withFullMemory(async () => {
+      await expect(transfer()).rejects.toThrow(/OOM/);
+      expect(await world.holders()).toEqual(['c:1']);
+      expect(await world.redis.get(CLOCK)).toBe('1');
+    });
   });
 
   it('does nothing after its deadline', async () => {
