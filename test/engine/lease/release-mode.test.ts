@@ -1,8 +1,9 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { LockConfigurationError, LockLostError } from '../../../lib/engine/errors.js';
 import type { LockOptions } from '../../../lib/engine/terms/lock-options.js';
-import { nothingIsLeft, openVirtualWorld, openWorld, STORES } from '../../support/lock-world.js';
+import { ms, nothingIsLeft, openVirtualWorld, openWorld, STORES } from '../../support/lock-world.js';
 import { errorOf, latch } from '../../support/section.js';
+import { NEVER } from '../../support/time-limits.js';
 import { until } from '../../support/until.js';
 import { answerAfter, answerLost, type Disturbance } from '../../support/watched/watched-backend.js';
 
@@ -118,7 +119,7 @@ describe.each(STORES)("release: 'background' on %s", (store) => {
   });
 
   it('is waited for by drain() and close()', async () => {
-    const [one, other] = await world.processes(2, BACKGROUND);
+    const [one, other] = await world.processes(2, { ...BACKGROUND, shutdownTimeout: ms(NEVER) });
     let answered = 0;
     one.backend.disturb(async (execute, request) => {
       const reply = await late(execute, request);
