@@ -148,14 +148,14 @@ describe('the layout in Redis', () => {
     expect(await world.keys()).toEqual(['nestjs_redis_lock_clock']);
   });
 
-  it('keeps the line of those who wait beside the lock, for as long as they say', async () => {
+  it('keeps the line of those who wait beside the lock, for at most twice as long as they say', async () => {
     const { backend, lock } = await take('read', { key: 'lock:rw' });
     const writer = { ...lock, type: 'write' as const, owner: world.owner(), waiterTimeout: 5_000 };
     await backend.acquire(writer);
     expect(await world.redis.zrange('nestjs_redis_lock_turns:{lock:rw}', '0', '-1')).toEqual([writer.owner]);
     expect(await world.redis.hgetall('nestjs_redis_lock_turns_terms:{lock:rw}')).toEqual({ [writer.owner]: 't write' });
     for (const key of ['turns', 'turns_until', 'turns_terms'])
-      expect(await world.redis.pttl(`nestjs_redis_lock_${key}:{lock:rw}`)).toBeLessThanOrEqual(5_000);
+      expect(await world.redis.pttl(`nestjs_redis_lock_${key}:{lock:rw}`)).toBeLessThanOrEqual(10_000);
   });
 
   describe('as Java writes it', () => {

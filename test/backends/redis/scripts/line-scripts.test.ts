@@ -216,14 +216,14 @@ describe('enter-line', () => {
       expectBetween(lapse, before + MINUTE, after + MINUTE);
       expect(lapse % 1).toBe(0);
     }
-    for (const key of [PLACES, LAPSES]) await world.expectLease(key, MINUTE);
+    for (const key of [PLACES, LAPSES]) await world.expectLease(key, 2 * MINUTE);
     expect(await world.keys()).toEqual(['a', PLACES, LAPSES].sort());
   });
 
   it('keeps its place when it asks again, and makes only this one last longer', async () => {
     await world.hold('d:1');
     const now = await world.wait({ 'c:1': 5_000, 'c:2': 5_000, 'c:3': 5_000 }, 't write');
-    for (const key of [PLACES, LAPSES]) await world.redis.pexpire(key, 2 * MINUTE);
+    for (const key of [PLACES, LAPSES]) await world.redis.pexpire(key, 3 * MINUTE);
     await world.redis.pexpire(TERMS, 5_000);
     expect(await world.enter('c:1')).toEqual([expect.any(Number), 'd:1', '', 1]);
     expect(await world.enter('c:2')).toEqual([expect.any(Number), 'd:1', '', 0]);
@@ -231,8 +231,8 @@ describe('enter-line', () => {
     const lapses = await world.lapses();
     for (const owner of ['c:1', 'c:2']) expectBetween(lapses[owner], now + MINUTE, (await world.now()) + MINUTE);
     expect(lapses['c:3']).toBe(now + 5_000);
-    for (const key of [PLACES, LAPSES]) await world.expectLease(key, 2 * MINUTE);
-    await world.expectLease(TERMS, MINUTE);
+    for (const key of [PLACES, LAPSES]) await world.expectLease(key, 3 * MINUTE);
+    await world.expectLease(TERMS, 2 * MINUTE);
   });
 
   it.each([
@@ -433,7 +433,7 @@ describe('the token of a lock that is granted', () => {
     await world.redis.set(CLOCK, 1);
     const before = await world.now();
     await world.enter('c:1', { nonce: 'n-1', reserve: 3 });
-    await world.expectLease(TERMS, MINUTE);
+    await world.expectLease(TERMS, 2 * MINUTE);
     const [nonce, token, reserved, age] = await grant();
     const after = await world.now();
     expect([nonce, reserved]).toEqual(['n-1', 3]);
@@ -705,7 +705,7 @@ describe('enter-read-write-line-3', () => {
     const { 'c:1': lapse } = await world.lapses();
     expectBetween(lapse, before + MINUTE, (await world.now()) + MINUTE);
     expect(lapse % 1).toBe(0);
-    for (const key of [PLACES, LAPSES, TERMS]) await world.expectLease(key, MINUTE);
+    for (const key of [PLACES, LAPSES, TERMS]) await world.expectLease(key, 2 * MINUTE);
   });
 
   it('lets a reader wait for a writer that waits, and go past other readers', async () => {
@@ -861,7 +861,7 @@ describe('refresh-places-1', () => {
     expectBetween(lapses['c:3'], now + MINUTE, after + MINUTE + 1);
     expect([lapses['c:1'] % 1, lapses['c:3'] % 1]).toEqual([0, permits(7)]);
     expect([lapses['c:2'], lapses['d:1'], lapses['c:9']]).toEqual([now - 1, now + 5_000, undefined]);
-    for (const key of [PLACES, LAPSES, TERMS]) await world.expectLease(key, MINUTE);
+    for (const key of [PLACES, LAPSES, TERMS]) await world.expectLease(key, 2 * MINUTE);
     await world.expectLease(NEWEST, 10 * MINUTE);
   });
 
@@ -876,9 +876,23 @@ describe('refresh-places-1', () => {
   it('keeps no key for a shorter time than before', async () => {
     await world.hold(OURS);
     await world.wait({ 'c:1': 5_000 }, 'g');
-    for (const key of [PLACES, LAPSES, TERMS]) await world.redis.pexpire(key, 2 * MINUTE);
+    for (const key of [PLACES, LAPSES, TERMS]) await world.redis.pexpire(key, 3 * MINUTE);
     await world.refresh('c:1');
-    for (const key of [PLACES, LAPSES, TERMS]) await world.expectLease(key, 2 * MINUTE);
+    for (const key of [PLACES, LAPSES, TERMS]) await world.expectLease(key, 3 * MINUTE);
+  });
+
+  it('keeps only the keys that would expire before the place lapses', async () => {
+    await world.hold(OURS);
+    await world.wait({ 'c:1': 5_000 }, 'g');
+    await world.redis.hset(NEWEST, 'owner', 'c:1');
+    for (const key of [PLACES, LAPSES, TERMS, NEWEST]) await world.redis.pexpire(key, MINUTE + 10_000);
+    await world.refresh('c:1');
+    for (const key of [PLACES, LAPSES, TERMS, NEWEST]) await world.expectLease(key, MINUTE + 10_000);
+    await world.redis.pexpire(TERMS, MINUTE - 1);
+    await world.refresh('c:1');
+    for (const key of [PLACES, LAPSES]) await world.expectLease(key, MINUTE + 10_000);
+    await world.expectLease(TERMS, 2 * MINUTE);
+    await world.expectLease(NEWEST, 10 * MINUTE);
   });
 
   it('removes places in front that have lapsed', async () => {

@@ -421,7 +421,7 @@ describe('enter-permits-line', () => {
     expect(await enter('c:2', 1)).toEqual([expect.any(Number), 'd:2', '', 0]);
     expect(await enter('c:1', 2)).toEqual([expect.any(Number), 'd:2', '', 1]);
     expect(await world.line()).toEqual(['c:1', 'c:2']);
-    for (const key of [PLACES, LAPSES]) await world.expectLease(key, WAIT);
+    for (const key of [PLACES, LAPSES]) await world.expectLease(key, 2 * WAIT);
     expect(await world.keys()).toEqual(['a', PLACES, LAPSES]);
   });
 

@@ -1,13 +1,12 @@
--- Adds a waiting owner to a zset, for which it is kept at least `time` ms. If the server's memory is full, the owner
--- waits unregistered, because what it asks about the lock can be answered all the same. Returns whether it was added.
-local function addUnlessFull(zset, score, owner, time)
+-- Adds a waiting owner to a zset. If the server's memory is full, the owner waits unregistered, because what it asks about
+-- the lock can be answered all the same. Returns whether it was added.
+local function addUnlessFull(zset, score, owner)
   local added = redis.pcall('ZADD', zset, score, owner)
-  if type(added) == 'table' then
-    if string.find(added.err, 'OOM', 1, true) then
-      return false
-    end
-    error(added.err, 0)
+  if type(added) ~= 'table' then
+    return true
   end
-  keepKey(zset, time)
-  return true
+  if string.find(added.err, 'OOM', 1, true) then
+    return false
+  end
+  error(added.err, 0)
 end

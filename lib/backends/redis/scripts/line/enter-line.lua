@@ -37,11 +37,11 @@
 -- @include holder
 -- @include plain/why-owner-waits
 -- @include plain/take-plain
--- @include keep-key
 -- @include add-unless-full
 -- @include tokens
 -- @include reserve-fenced-tokens
 -- @include line/line-of
+-- @include line/keep-line
 -- @include line/keep-place
 -- @include line/first-in-line
 -- @include line/token-of-grant

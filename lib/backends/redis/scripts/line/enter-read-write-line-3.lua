@@ -51,10 +51,10 @@
 -- @include read-write/take-reader
 -- @include read-write/set-write-lease
 -- @include read-write/take-writer
--- @include keep-key
 -- @include add-unless-full
 -- @include line/first-in-line
 -- @include line/token-of-grant
+-- @include line/keep-line
 -- @include line/keep-place
 -- @include line/grant-permits
 -- @include line/serve-line

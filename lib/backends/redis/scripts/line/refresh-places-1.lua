@@ -14,8 +14,9 @@
 -- @include server-time
 -- @include prefixed
 -- @include publish-to
--- @include keep-key
 -- @include add-unless-full
+-- @include ttl-replies
+-- @include line/keep-line
 -- @include line/time-of-grant
 -- @include tokens
 -- @include reserve-fenced-tokens
@@ -39,14 +40,12 @@ for i = 3, #ARGV do
   if kept[i - 2] == 1 then
     keepsAny, keepsFirst = true, keepsFirst or owner == first
     -- Its fraction says how many permits the place wants.
-    addUnlessFull(lapses, now + waiterTimeout + ends % 1, owner, waiterTimeout)
+    addUnlessFull(lapses, now + waiterTimeout + ends % 1, owner)
   end
 end
-if keepsAny then
-  keepKey(places, waiterTimeout)
-  keepKey(terms, waiterTimeout)
+if keepsAny and keepLine(places, lapses, terms, waiterTimeout) then
+  redis.call('PEXPIRE', newestOf(lock), waiterTimeout * 10)
 end
-redis.call('PEXPIRE', newestOf(lock), waiterTimeout * 10)
 -- A lock that n may hold has no fields, and nobody else uses it.
 if keepsFirst and lapse % 1 == 0 and isHeldByOthers(redis.pcall('HKEYS', lock)) then
   serveLine(lock, publish)

@@ -32,11 +32,11 @@
 -- @include permits/why-permit-waits
 -- @include permits/fit-to-permits
 -- @include permits/take-permit
--- @include keep-key
 -- @include add-unless-full
 -- @include tokens
 -- @include reserve-fenced-tokens
 -- @include line/line-of
+-- @include line/keep-line
 -- @include line/keep-place
 -- @include line/first-in-line
 -- @include line/token-of-grant

@@ -8,7 +8,7 @@ local function keepPlace(places, lapses, terms, owner, position, lapse, waiterTi
     end
     error(written.err, 0)
   end
-  keepKey(terms, waiterTimeout)
-  return addUnlessFull(places, position, owner, waiterTimeout)
-    and addUnlessFull(lapses, lapse, owner, waiterTimeout)
+  local isKept = addUnlessFull(places, position, owner) and addUnlessFull(lapses, lapse, owner)
+  keepLine(places, lapses, terms, waiterTimeout)
+  return isKept
 end
