@@ -1,5 +1,5 @@
 import { setTimeout as delay } from 'node:timers/promises';
-import { createLockService, type LockService } from '../../../lib/core.js';
+import { createLockService, type LockOptions, type LockService } from '../../../lib/core.js';
 import { type RedisServer, startRedis } from '../../support/servers/redis-server.js';
 
 const WAITER_TIMEOUT = 1_000;
@@ -7,6 +7,7 @@ const WAITER_TIMEOUT = 1_000;
 const HOLD = 1_000;
 const GIVES_UP = 600;
 
+const TYPES = ['reentrant', 'fenced', 'fair', 'read', 'write'] as const;
 const KINDS = ['reentrant', 'fenced', 'fair', 'read after write', 'write after read', 'permits', 'newest'] as const;
 type Kind = (typeof KINDS)[number];
 
@@ -48,6 +49,23 @@ describe('what the server counts as errors', () => {
     return served.length;
   }
 
+  /** Like {@link contend}, but those who wait ask for the lock with other options than the holder. */
+  async function contendInAnotherWay(name: string, held: LockOptions, wanted: LockOptions): Promise<void> {
+    const [holder, patient, leaving] = services;
+    const lease = await holder.acquire(name, { ...held, waitTime: 10_000 });
+    const waiting = [
+      patient.acquire(name, { ...wanted, waitTime: 10_000 }),
+      leaving.acquire(name, { ...wanted, waitTime: GIVES_UP }),
+    ];
+    const ended = Promise.allSettled(waiting.map(async (next) => (await next).release()));
+    expect(await patient.tryAcquire(name, wanted)).toBeNull();
+    expect(await leaving.isLocked(name)).toBe(true);
+    await delay(HOLD);
+    await lease.release();
+    expect((await ended).map(({ status }) => status)).toEqual(['fulfilled', 'rejected']);
+    await holder.isLocked(name);
+  }
+
   it.each(KINDS)('are none while callers wait for a lock, give up and get it: %s', async (kind) => {
     await contend(kind); // connects, and sends the scripts
     const client = redis.client();
@@ -56,5 +74,21 @@ describe('what the server counts as errors', () => {
     expect(await contend(kind)).toBe(kind === 'newest' ? 0 : 1);
     // A script that the first round did not need is sent after a NOSCRIPT. This happens once for each script.
     expect((await client.info('errorstats')).match(/errorstat_(?!NOSCRIPT)\w+/g) ?? []).toEqual([]);
+  });
+
+  it.each([
+    ['that n may hold, and others ask for it in another way', { permits: 1 }, undefined],
+    ['of another kind that others ask for with permits', undefined, { permits: 1 }],
+  ] as const)('are none while a lock is held %s', async (_what, held, wanted) => {
+    const all = async () => {
+      await Promise.all(
+        TYPES.map((type) => contendInAnotherWay(`mixed:${type}`, held ?? { type }, wanted ?? { type })),
+      );
+    };
+    await all();
+    const client = redis.client();
+    await client.config('RESETSTAT');
+    await all();
+    expect((await client.info('errorstats')).match(/errorstat_(?!NOSCRIPT)\w+.*/g) ?? []).toEqual([]);
   });
 });

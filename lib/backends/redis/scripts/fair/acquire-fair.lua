@@ -27,6 +27,7 @@
 -- @include tokens
 -- @include is-owner
 -- @include permits/first-to-end
+-- @include type-of
 -- @include lock-fields
 -- @include holder
 -- @include has-field

@@ -32,6 +32,7 @@ local seen = tonumber(ARGV[3])
 -- @include line/line-of
 -- @include line/first-in-line
 -- @include line/token-of-grant
+-- @include type-of
 -- @include line/grant-permits
 -- @include line/serve-line
 -- @include flight/next-reading

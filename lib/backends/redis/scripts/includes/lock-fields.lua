@@ -6,13 +6,13 @@ local MOST_FIELDS = 100000
 -- changed or waited for.
 -- If n may hold the lock, it is no hash: the second value is then { ms until the first of its leases ends, its owner }.
 local function lockFields(lock)
-  local count = redis.pcall('HLEN', lock)
-  if type(count) == 'table' then
-    if redis.call('TYPE', lock).ok ~= 'zset' then
-      error(count.err, 0)
-    end
+  if typeOf(lock) == 'zset' then
     local time = redis.call('TIME')
     return {}, firstToEnd(lock, time[1] * 1000 + math.floor(time[2] / 1000))
+  end
+  local count = redis.pcall('HLEN', lock)
+  if type(count) == 'table' then
+    error(count.err, 0)
   end
   local fields = count <= MOST_FIELDS and redis.call('HKEYS', lock) or {}
   local isLock = count <= MOST_FIELDS

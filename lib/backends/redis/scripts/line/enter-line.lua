@@ -33,6 +33,7 @@
 -- @include expire
 -- @include is-owner
 -- @include permits/first-to-end
+-- @include type-of
 -- @include lock-fields
 -- @include holder
 -- @include plain/why-owner-waits

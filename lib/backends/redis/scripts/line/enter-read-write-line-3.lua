@@ -30,6 +30,7 @@
 -- @include expire
 -- @include is-owner
 -- @include permits/first-to-end
+-- @include type-of
 -- @include lock-fields
 -- @include holder
 -- @include read-write/permit-in-way

@@ -23,6 +23,7 @@
 -- @include line/line-of
 -- @include line/first-in-line
 -- @include line/token-of-grant
+-- @include type-of
 -- @include line/grant-permits
 -- @include line/serve-line
 -- @include line/serve-if-room
@@ -47,7 +48,7 @@ if keepsAny and keepLine(places, lapses, terms, waiterTimeout) then
   redis.call('PEXPIRE', newestOf(lock), waiterTimeout * 10)
 end
 -- A lock that n may hold has no fields, and nobody else uses it.
-if keepsFirst and lapse % 1 == 0 and isHeldByOthers(redis.pcall('HKEYS', lock)) then
+if keepsFirst and lapse % 1 == 0 and typeOf(lock) == 'hash' and isHeldByOthers(redis.call('HKEYS', lock)) then
   serveLine(lock, publish)
 else
   serveIfRoom(lock, publish, first, lapse, now)

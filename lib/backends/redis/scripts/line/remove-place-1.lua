@@ -22,18 +22,21 @@
 -- @include line/line-of
 -- @include line/first-in-line
 -- @include line/token-of-grant
+-- @include type-of
 -- @include line/grant-permits
 -- @include line/serve-line
 -- @include line/serve-if-room
 -- @include line/place-before
 local lock, publish, owner = KEYS[1], ARGV[1], ARGV[2]
 local places, lapses, terms = lineOf(lock)
+local kind = typeOf(lock)
 local wasFirst = redis.call('ZRANGE', places, 0, 0)[1] == owner
 local wrote = redis.call('HGET', terms, owner) == 't write'
 
 if leaveLine(places, lapses, terms, owner) == 1 then
   -- Readers of a quorum gave way to the writer, and wait in no line.
-  if wrote and not placeBefore(lock, owner, true, serverTime()) and redis.pcall('HGET', lock, 'mode') ~= 'write' then
+  local isWritten = kind == 'hash' and redis.call('HGET', lock, 'mode') == 'write'
+  if wrote and not isWritten and not placeBefore(lock, owner, true, serverTime()) then
     publishTo(publish, prefixed('redisson_rwlock', lock), '1')
   end
   -- Who is first listens to releases of clients that know no line.
@@ -46,9 +49,9 @@ if leaveLine(places, lapses, terms, owner) == 1 then
   end
   return 1
 end
-if holdsPlain(lock, owner) then
+if kind ~= 'zset' and holdsPlain(lock, owner) then
   redis.call('HDEL', lock, owner)
-elseif redis.pcall('ZREM', lock, owner) == 1 then
+elseif kind == 'zset' and redis.call('ZREM', lock, owner) == 1 then
   fitToPermits(lock, serverTime())
 else
   return 0

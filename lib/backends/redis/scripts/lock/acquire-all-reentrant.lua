@@ -64,6 +64,7 @@ end
 -- @include answer-of
 -- @include is-owner
 -- @include permits/first-to-end
+-- @include type-of
 -- @include lock-fields
 -- @include holder
 -- @include plain/why-owner-waits

@@ -29,6 +29,7 @@
 -- @include answer-of
 -- @include is-owner
 -- @include permits/first-to-end
+-- @include type-of
 -- @include lock-fields
 -- @include holder
 -- @include plain/why-owner-waits

@@ -24,6 +24,7 @@
 -- @include reserve-fenced-tokens
 -- @include is-owner
 -- @include permits/first-to-end
+-- @include type-of
 -- @include lock-fields
 -- @include holder
 -- @include plain/why-owner-waits

@@ -64,6 +64,7 @@ end
 -- @include line/line-of
 -- @include line/first-in-line
 -- @include line/token-of-grant
+-- @include type-of
 -- @include line/grant-permits
 -- @include line/serve-line
 for i, answer in ipairs(answers) do

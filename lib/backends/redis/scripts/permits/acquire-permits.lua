@@ -38,6 +38,7 @@ end
 -- @include tokens
 -- @include is-owner
 -- @include permits/first-to-end
+-- @include type-of
 -- @include lock-fields
 -- @include holder
 -- @include permits/holds-permit

@@ -26,6 +26,7 @@
 -- @include expire
 -- @include is-owner
 -- @include permits/first-to-end
+-- @include type-of
 -- @include lock-fields
 -- @include holder
 -- @include permits/holds-permit

@@ -75,6 +75,7 @@ end
 -- @include line/line-of
 -- @include line/first-in-line
 -- @include line/token-of-grant
+-- @include type-of
 -- @include line/grant-permits
 -- @include line/serve-line
 for _, lock in ipairs(changed) do

@@ -11,6 +11,7 @@
 -- @include is-owner
 -- @include permits/first-to-end
 -- @include permits/permit-holders
+-- @include type-of
 -- @include lock-fields
 -- @include read-write/read-lease
 -- @include read-write/holds-in

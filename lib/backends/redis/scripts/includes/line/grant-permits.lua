@@ -7,10 +7,9 @@ local PERMIT = 1 / 2048
 -- The terms of a place that is told when it may read.
 local READS = 't read'
 
--- How many hold a lock, or nil if it is held as one that n may not hold. The type is asked for first, because the server
--- counts a wrong one as an error, which people watch.
+-- How many hold a lock, or nil if it is held as one that n may not hold.
 local function permitHolderCount(lock, now)
-  local kind = redis.call('TYPE', lock).ok
+  local kind = typeOf(lock)
   return kind == 'none' and 0 or kind == 'zset' and redis.call('ZCOUNT', lock, '(' .. now, '+inf') or nil
 end
 
@@ -21,10 +20,8 @@ end
 -- Whether a lock has room for a place that lapses at this time, and has these terms: a permit, the whole lock, or room
 -- beside its readers.
 local function hasRoom(lock, lapse, now, terms)
-  if terms == READS and redis.pcall('HGET', lock, 'mode') == 'read' then
-    return true
-  end
-  return hasPermit(permitHolderCount(lock, now), lapse)
+  local held = permitHolderCount(lock, now)
+  return hasPermit(held, lapse) or not held and terms == READS and redis.call('HGET', lock, 'mode') == 'read'
 end
 
 -- How many places are looked at for whether there is room for them.

@@ -6,13 +6,12 @@ local function whyPermitWaits(lock, owner, permits, now)
   if ttl == NO_KEY then
     return nil
   end
-  local held = redis.pcall('ZCOUNT', lock, '(' .. now, '+inf')
-  if type(held) == 'table' then
+  if typeOf(lock) ~= 'zset' then
     local fields = lockFields(lock)
     return { ttl, holderAmong(fields), #fields > 1 and 'write' or nil }
   end
   local first = firstToEnd(lock, now)
-  if held < permits or holdsPermit(lock, owner, now) then
+  if redis.call('ZCOUNT', lock, '(' .. now, '+inf') < permits or holdsPermit(lock, owner, now) then
     return nil
   end
   return first

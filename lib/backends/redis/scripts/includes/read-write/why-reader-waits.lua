@@ -6,10 +6,10 @@ local FEW_FIELDS = 16
 -- a read/write lock, because its release goes to another channel. Without `pastLine`, it lets those go first that are in
 -- front of it in line and do not read.
 local function whyReaderWaits(lock, owner, pastLine)
-  local mode = redis.pcall('HGET', lock, 'mode')
-  if type(mode) == 'table' then
+  if typeOf(lock) == 'zset' then
     return permitInWay(lock)
   end
+  local mode = redis.call('HGET', lock, 'mode')
   if mode == 'write' then
     if isWriter(lock, owner) then
       return nil

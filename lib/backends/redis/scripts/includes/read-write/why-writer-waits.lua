@@ -5,10 +5,10 @@ local function whyWriterWaits(lock, owner)
   if ttl == NO_KEY then
     return nil
   end
-  local mode = redis.pcall('HGET', lock, 'mode')
-  if type(mode) == 'table' then
+  if typeOf(lock) == 'zset' then
     return permitInWay(lock)
   end
+  local mode = redis.call('HGET', lock, 'mode')
   if isWriter(lock, owner) then
     return nil
   end
