@@ -12,7 +12,7 @@ import {
   symlinkSync,
   writeFileSync,
 } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { availableParallelism, tmpdir } from 'node:os';
 import { join, relative, resolve } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { parseArgs } from 'node:util';
@@ -42,7 +42,9 @@ const TEST_TIMEOUT = 20_000;
 /** How many parts of the suites judge a mutant with `--brief`. */
 const BRIEF_PARTS = 2;
 /** How many suites are recorded together. */
-const RECORDED_TOGETHER = 12;
+const RECORDED_TOGETHER = 60;
+/** Suites wait for servers and timers most of the time. */
+const RECORDING_WORKERS = 4 * availableParallelism();
 const SCRIPTS = 'lib/backends/redis/scripts';
 /**
  * The suites that may kill a mutant: those of the engine, the backends, the handles and LockService, and the simulation
@@ -326,7 +328,8 @@ async function jest(
   env: Record<string, string | undefined>,
 ): Promise<boolean> {
   const isRecording = 'RECORDED_SUITES' in env;
-  const options = ['--silent', '--maxWorkers', isRecording ? '2' : '1', '--json', '--outputFile', report];
+  const workers = isRecording ? RECORDING_WORKERS : 1;
+  const options = ['--silent', '--maxWorkers', String(workers), '--json', '--outputFile', report];
   const likeliestFirst = ['--testSequencer', join(root, 'test/mutation/likeliest-first.mjs')];
   const child = spawn(
     'timeout',
