@@ -1,5 +1,6 @@
--- Adds a waiting owner to a zset. If the server's memory is full, the owner waits unregistered, because what it asks about
--- the lock can be answered all the same. Returns whether it was added.
+-- Adds a waiting owner to a zset. If the server refuses that because its memory is full (it does not after another write
+-- of the same script), the owner waits unregistered, because what it asks about the lock can be answered all the same.
+-- Returns whether it was added.
 local function addUnlessFull(zset, score, owner)
   local added = redis.pcall('ZADD', zset, score, owner)
   if type(added) ~= 'table' then
