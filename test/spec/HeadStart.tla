@@ -51,7 +51,7 @@ Listens == outsider = "listens"
 (* A process has the lock, by a grant or because it asked, and `newcomer` enters the line. *)
 Gets(p, newcomer) ==
   /\ holder' = p /\ claimed' = IF p \in dead THEN now + Claim ELSE None
-  /\ line' = Entered(Without(line, p), newcomer)
+  /\ line' = Entered(Without(line, p), IF newcomer = p THEN Nobody ELSE newcomer)
   /\ asks' = [asks EXCEPT ![p] = None]
   /\ keeps' = [q \in Processes |-> IF q = p THEN None ELSE IF q = newcomer THEN now + Interval ELSE keeps[q]]
   /\ idle' = IF p \in dead THEN idle ELSE 0
@@ -137,8 +137,8 @@ Symmetric == Permutations(Processes)
 TheOutsiderIsServed == passed <= 1 + Cardinality(dead)
 (* The line is not kept waiting for the outsider twice in a row. *)
 TheLineIsServed == left <= 1
-(* A head start that nobody uses costs no more than itself.  If whoever was told or granted the lock has died, somebody *)
-(* who keeps a place lets the next one in.                                                                            *)
-NobodyWaitsInVain == idle <= HeadStart + Cardinality(dead) * (Claim + Interval)
+(* A head start that nobody uses costs no more than itself.  If whoever was told has died, it is granted the lock by the *)
+(* next one that keeps a place after the head start, and another one after the claim.                                   *)
+NobodyWaitsInVain == idle <= HeadStart + IF dead = {} THEN 0 ELSE (Cardinality(dead) + 1) * Interval
 NobodyIsOvertaken == ~overtaken
 ==============================================================================
