@@ -635,7 +635,14 @@ export class LockQueue implements LockKeeper, Asker<LockWaiter, AcquireReply> {
     const places = (): readonly RegisteredWaiter[] =>
       this.place === undefined ? [] : [{ owner: this.place.owner, settled: false }];
     const type = hasLine(this.type) ? this.type : 'write';
-    this.heartbeat ??= new WaiterHeartbeat(this.services, this.key, type, places, () => this.again?.recheck());
+    this.heartbeat ??= new WaiterHeartbeat(
+      this.services,
+      this.key,
+      type,
+      places,
+      () => this.again?.recheck(),
+      () => (this.place instanceof Attempt ? this.place.sent.monotonic : undefined),
+    );
     this.heartbeat.start();
   }
 

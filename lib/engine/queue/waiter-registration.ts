@@ -30,6 +30,8 @@ export class WaiterHeartbeat<Registered extends RegisteredWaiter> {
   /**
    * @param waiters returns the waiters that are registered now
    * @param dropped called for a waiter that the backend had considered dead
+   * @param keptAt returns when a request has registered all of them again, on the monotonic clock, if one has. They are
+   *   not refreshed before a third of the waiterTimeout has passed since then
    */
   constructor(
     private readonly services: Needs,
@@ -37,10 +39,11 @@ export class WaiterHeartbeat<Registered extends RegisteredWaiter> {
     private readonly type: HeldType,
     private readonly waiters: () => readonly Registered[],
     private readonly dropped: (waiter: Registered) => void,
+    private readonly keptAt: () => number | undefined = () => undefined,
   ) {}
 
   start(): void {
-    this.timer ??= this.services.runtime.timer(this.services.waiterTimeout / 3, () => void this.refresh());
+    if (this.timer === undefined) this.refreshAfter(this.interval);
   }
 
   stop(): void {
@@ -48,10 +51,20 @@ export class WaiterHeartbeat<Registered extends RegisteredWaiter> {
     this.timer = undefined;
   }
 
+  private get interval(): number {
+    return this.services.waiterTimeout / 3;
+  }
+
+  private refreshAfter(delay: number): void {
+    this.timer = this.services.runtime.timer(delay, () => void this.refresh());
+  }
+
   private async refresh(): Promise<void> {
     const waiters = this.waiters();
     this.timer = undefined;
     if (waiters.length === 0) return;
+    const early = this.interval - (this.services.runtime.monotonic() - (this.keptAt() ?? -Infinity));
+    if (early >= 1) return this.refreshAfter(early);
     this.start();
     const { key, type } = this;
     const { backend, waiterTimeout } = this.services;
