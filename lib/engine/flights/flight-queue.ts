@@ -191,7 +191,7 @@ export class FlightQueue implements LockKeeper, Asker<FlightWaiter, FlightReply>
     if (outcome.state === 'busy') {
       const { reply, answeredAt } = outcome;
       if (reply.result !== undefined) this.share(waiter, reply, present);
-      else this.foundBusy(waiter, reply, present, answeredAt);
+      else this.foundBusy(reply, present, answeredAt);
     }
     this.resume();
   }
@@ -230,8 +230,8 @@ export class FlightQueue implements LockKeeper, Asker<FlightWaiter, FlightReply>
     }
   }
 
-  private foundBusy(waiter: FlightWaiter, reply: FlightBusy, present: readonly FlightWaiter[], now: Moment): void {
-    this.line.foundBusy(reply, now, waiter.mayLeave);
+  private foundBusy(reply: FlightBusy, present: readonly FlightWaiter[], now: Moment): void {
+    this.line.foundBusy(reply, now);
     for (const caller of present) caller.begin ??= reply.reading;
     this.refuseTriers((trier) => this.line.busy(trier));
     if (this.waiting.length === 0) return;

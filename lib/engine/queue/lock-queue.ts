@@ -450,7 +450,7 @@ export class LockQueue implements LockKeeper, Asker<LockWaiter, AcquireReply> {
   private foundBusy(waiter: LockWaiter, outcome: FoundBusy): void {
     const { reply, answeredAt } = outcome;
     waiter.follows = false;
-    this.line.foundBusy(reply, answeredAt, waiter.mayLeave);
+    this.line.foundBusy(reply, answeredAt);
     if (reply.newest !== undefined) waiter.newest = reply.newest;
     this.sideBySide = 0; // it is one again after the next grant
     if (outcome.inDoubt) this.abandonOwner(waiter, outcome);
@@ -496,7 +496,7 @@ export class LockQueue implements LockKeeper, Asker<LockWaiter, AcquireReply> {
         if (waiter.triesOnce || waiter.scoped) line.dismiss(waiter, line.unavailable(waiter));
       return;
     }
-    line.foundBusy(reason, this.services.clock.now(), line.mayAnyLeave);
+    line.foundBusy(reason, this.services.clock.now());
     this.waitsInBackend = true;
     this.refuseTriers((trier) => line.busy(trier));
     line.rest();

@@ -3,12 +3,19 @@ import { type Linked, LinkedQueue } from '../collections/linked-queue.js';
 import type { LockBusyError, LockSupersededError, LockUnavailableError } from '../errors.js';
 import type { HeldLock, LockWaiter } from '../hold/held-lock.js';
 import type { Moment } from '../hold/lease-clock.js';
+import { ReschedulableTimer } from '../reschedulable-timer.js';
 import type { Services } from '../services.js';
 import type { Caller } from './caller.js';
 import { LongWaitWarning } from './long-wait-warning.js';
 import { SILENCE, type WaitingQueue } from './outage-limit.js';
 import type { RestingCallers } from './ping-while-waiting.js';
 import { type InLine, type KnownHolder, permanentError, supersededError, unavailableError } from './wait-errors.js';
+
+/**
+ * So many milliseconds before a caller gives up, the record of the holder is read, whose client the error names. Most
+ * callers are served before that.
+ */
+const READ_AHEAD = 600;
 
 /** The parts of a queue that its line needs. */
 interface QueueOfLine<Queued> {
@@ -43,6 +50,7 @@ export class WaitingLine<Queued extends Caller<never> & InLine & Linked<Queued> 
   private busyReply: Busy | undefined = undefined;
   private busyAt: Moment | undefined = undefined;
   private longWaits: LongWaitWarning<Queued> | undefined = undefined;
+  private lookup: ReschedulableTimer | undefined = undefined;
 
   constructor(
     private readonly services: Services,
@@ -71,6 +79,7 @@ export class WaitingLine<Queued extends Caller<never> & InLine & Linked<Queued> 
 
   /** Ends the wait of a waiter after its waitTime or when its signal aborts. */
   watch(waiter: Queued): void {
+    if (this.busyReply !== undefined) this.expectHolder(waiter);
     waiter.watch((reason) => {
       // When the caller's signal aborts, this error is discarded, so it must not emit a `busy` event.
       const error = reason === 'abort' ? this.unavailable(waiter) : this.refusal(waiter);
@@ -124,11 +133,6 @@ export class WaitingLine<Queued extends Caller<never> & InLine & Linked<Queued> 
 
   // ── What they wait for ─────────────────────────────────────────────────────────────────────────────────────────────
 
-  get mayAnyLeave(): boolean {
-    for (const { mayLeave } of this.waiters) if (mayLeave) return true;
-    return false;
-  }
-
   /** Called when the callers wait until the lock's state changes. */
   rest(): void {
     if (this.services.unlimitedWaits.isDue) this.checkLimit();
@@ -147,20 +151,35 @@ export class WaitingLine<Queued extends Caller<never> & InLine & Linked<Queued> 
   /** Called when nobody waits any more. */
   close(): void {
     this.longWaits?.close();
+    this.lookup?.cancel();
     if (this.resting) this.services.pings.unrest(this);
   }
 
-  /**
-   * Records the backend's answer that others hold the lock.
-   *
-   * @param isNeeded whether a waiter may leave and get an error that names the holder
-   */
-  foundBusy(reply: Busy, at: Moment, isNeeded: boolean): void {
+  /** Records the backend's answer that others hold the lock. */
+  foundBusy(reply: Busy, at: Moment): void {
+    const isNews = this.busyReply?.holder === undefined;
     this.failure = undefined;
     this.busyReply = reply;
     this.busyAt = at;
     if (this.services.unlimitedWaits.isDue) this.checkLimit();
-    if (isNeeded && reply.holder !== undefined) this.services.holders.expect(reply.holder);
+    // Those who come later are looked at when they come.
+    if (isNews) this.expectHolderForAll();
+  }
+
+  private expectHolderForAll(): void {
+    for (const waiter of this.waiters) this.expectHolder(waiter);
+  }
+
+  /** Makes sure that the record of the holder is read before this caller gives up. */
+  private expectHolder(waiter: Queued): void {
+    const holder = this.busyReply?.holder;
+    const left = waiter.remainingWait;
+    if (holder === undefined || waiter.settled || waiter.triesOnce || left === Number.POSITIVE_INFINITY) return;
+    // A timer may fire a moment early.
+    if (left < READ_AHEAD + 1) return this.services.holders.expect(holder);
+    this.lookup ??= new ReschedulableTimer(this.services.runtime, () => this.expectHolderForAll());
+    if (this.lookup.isScheduled) this.lookup.bringForward(left - READ_AHEAD);
+    else this.lookup.schedule(left - READ_AHEAD);
   }
 
   /** The lock is held here now, so the known holder is out of date. */
