@@ -36,17 +36,21 @@ describe('the limit of waits in an outage', () => {
     const logger = new RecordingLogger();
     const callers: Waiting[] = [];
     let changed = (_: NodeHealth) => {};
-    const node = new NodeHealth('redis 127.0.0.1:6379/0', runtime, (node) => changed(node));
+    const nodeOf = (description: string) => new NodeHealth(description, runtime, (changing) => changed(changing));
+    const node = nodeOf('redis 127.0.0.1:6379/0');
+    /** The nodes of keys that have another one. */
+    const nodes = new Map<string, NodeHealth>();
+    const pinged: string[] = [];
     const health = {
-      node: () => node,
-      ping: () => {},
+      node: (key: string) => nodes.get(key) ?? node,
+      ping: (keys: Iterable<string>) => void pinged.push(...keys),
       listen: (listener: typeof changed) => {
         changed = listener;
       },
     };
-    const queue: WaitingQueue = {
+    const queue = {
       keys: KEYS,
-      refuseWhere: (errorOf) => {
+      refuseWhere: (errorOf: (caller: Caller<never>) => Error | undefined) => {
         for (const caller of callers.filter(({ settled }) => !settled)) {
           const error = errorOf(caller);
           if (error !== undefined) caller.refuse(error);
@@ -67,7 +71,7 @@ describe('the limit of waits in an outage', () => {
       expect(limit.arrived(caller, KEYS)).toBeUndefined();
       return caller;
     };
-    return { backend, runtime, logger, node, limit, arrive };
+    return { backend, runtime, logger, node, nodes, nodeOf, pinged, queue, limit, callers, arrive };
   };
 
   it('is the outageTimeout of each caller, counted from its arrival', async () => {
@@ -240,5 +244,263 @@ describe('the limit of waits in an outage', () => {
     const queues = { isEmpty: true, forEach: () => {} };
     new OutageLimit(backend, runtime, new EventHub(runtime, logger), queues).attemptFailed(failure);
     expect(logger.errors).toEqual(['refused']);
+  });
+
+  describe('for a caller that arrives in an outage', () => {
+    it('that tries once without a connection ends at once, and the node is asked whether it answers again', async () => {
+      const { backend, runtime, node, pinged, limit } = setUp();
+      const once = new Waiting(runtime, 0, 5_000);
+      node.failed(false, 'timeout');
+      await runtime.advance(100);
+      expect(limit.arrived(once, KEYS)).toBeUndefined();
+      expect(once.calledAt).toBe(100);
+      expect(pinged).toEqual([]);
+      Object.assign(backend, { connectionError: new Error('ECONNREFUSED') });
+      const error = limit.arrived(once, KEYS);
+      expect(error).toBeInstanceOf(LockUnavailableError);
+      expect(error?.message).toBe(
+        "Gave up waiting for the lock 'order': redis 127.0.0.1:6379/0: no usable answer for 100 ms (ECONNREFUSED)",
+      );
+      expect(pinged).toEqual(KEYS);
+      expect(limit.arrived(new Waiting(runtime, FOREVER, 5_000), KEYS)).toBeUndefined();
+    });
+
+    it('that tries once needs no search', async () => {
+      const { runtime, node, limit } = setUp();
+      node.failed(false);
+      await runtime.settle();
+      limit.arrived(new Waiting(runtime, 0, 5_000), KEYS);
+      expect(runtime.timers).toBe(0);
+    });
+
+    it('is not recorded if its own node answers', () => {
+      const { runtime, node, nodes, nodeOf, limit } = setUp();
+      nodes.set('lock:stock', nodeOf('other'));
+      node.failed(false);
+      const caller = new Waiting(runtime, FOREVER, 5_000);
+      expect(limit.arrived(caller, ['lock:stock'])).toBeUndefined();
+      expect(runtime.timers).toBe(0);
+    });
+  });
+
+  it('is not searched for any more once nobody waits', async () => {
+    const { runtime, node, limit, arrive } = setUp();
+    node.failed(false);
+    await runtime.settle();
+    const [first, second] = [arrive(FOREVER, 5_000), arrive(FOREVER, 6_000)];
+    first.refuse(new Error('left'));
+    limit.left();
+    expect(runtime.timers).toBe(1);
+    second.refuse(new Error('left'));
+    limit.left();
+    expect(runtime.timers).toBe(0);
+    arrive(FOREVER, 7_000);
+    expect(runtime.timers).toBe(1);
+  });
+
+  it('keeps no process alive, and is not searched for more often than every 20 ms', async () => {
+    const { runtime, node, callers, arrive } = setUp();
+    node.failed(false);
+    await runtime.settle();
+    const early = arrive(FOREVER, 1);
+    expect([runtime.timers, runtime.keepAliveTimers]).toEqual([1, 0]);
+    await runtime.advance(19);
+    expect(early.error).toBeUndefined();
+    await runtime.advance(1);
+    expect(early.error).toBeInstanceOf(LockUnavailableError);
+    expect(callers).toHaveLength(1);
+  });
+
+  it('is over for a key when its outage has lasted so long since the call', async () => {
+    const { runtime, node, limit } = setUp();
+    await runtime.advance(1_000);
+    expect(limit.isOver(KEYS[0], 0, 0)).toBe(false);
+    node.failed(false);
+    await runtime.advance(500);
+    expect(limit.isOver(KEYS[0], 0, 500)).toBe(true);
+    expect(limit.isOver(KEYS[0], 0, 501)).toBe(false);
+    expect(limit.isOver(KEYS[0], 1_200, 500)).toBe(false);
+    expect(limit.isOver(KEYS[0], 1_200, 300)).toBe(true);
+  });
+
+  it('does not end, nor is it searched for, for callers whose node answers', async () => {
+    const { runtime, node, nodes, nodeOf, queue, callers } = setUp();
+    nodes.set('lock:stock', nodeOf('other'));
+    queue.keys = ['lock:stock'];
+    const caller = new Waiting(runtime, FOREVER, 10);
+    callers.push(caller);
+    node.failed(false);
+    await runtime.advance(1_000);
+    expect([caller.error, runtime.timers]).toEqual([undefined, 0]);
+  });
+
+  it('counts from the outage that began first if a caller wants keys of several nodes', async () => {
+    const { runtime, node, nodes, nodeOf, limit } = setUp();
+    const other = nodeOf('other');
+    nodes.set('lock:stock', other);
+    other.failed(false, 'other is away');
+    await runtime.advance(100);
+    node.failed(false, 'this one is away');
+    await runtime.advance(50);
+    for (const keys of [
+      ['lock:order', 'lock:stock'],
+      ['lock:stock', 'lock:order'],
+    ])
+      expect(limit.failure(keys)?.message).toBe('other: no usable answer for 150 ms (other is away)');
+    other.answered(true);
+    expect(limit.active).toBe(true);
+    expect(limit.failure(['lock:order', 'lock:stock'])?.message).toContain('this one is away');
+    node.answered(true);
+    expect([limit.active, limit.failure(['lock:order'])]).toEqual([false, undefined]);
+  });
+
+  it('goes on for callers of one node when another one answers again', async () => {
+    const { runtime, node, nodeOf, arrive } = setUp();
+    const other = nodeOf('other');
+    other.failed(false);
+    node.failed(false);
+    await runtime.settle();
+    const caller = arrive(FOREVER, 1_000);
+    other.answered(true);
+    await runtime.advance(1_000);
+    expect(caller.error).toBeInstanceOf(LockUnavailableError);
+  });
+
+  it('is kept for callers that arrived before the outage, a turn after it has begun', async () => {
+    const { runtime, node, callers } = setUp();
+    const caller = new Waiting(runtime, FOREVER, 0);
+    callers.push(caller);
+    node.failed(false);
+    expect(caller.error).toBeUndefined(); // the backend is about to reject its request
+    await runtime.settle();
+    expect(caller.error).toBeInstanceOf(LockUnavailableError);
+  });
+
+  it('refuses nobody after the end of the service', async () => {
+    const { runtime, node, limit, callers, arrive } = setUp();
+    node.failed(false);
+    await runtime.settle();
+    const waiting = arrive(FOREVER, 500);
+    limit.close();
+    expect(runtime.timers).toBe(0);
+    node.answered(true);
+    const caller = new Waiting(runtime, FOREVER, 0);
+    callers.push(caller);
+    node.failed(false);
+    await runtime.advance(1_000);
+    expect([waiting.error, caller.error]).toEqual([undefined, undefined]);
+  });
+
+  describe('does not count a node as silent', () => {
+    it('for a caller without a waitTime, nor if nobody knows whether it answers', async () => {
+      const { backend, runtime, limit } = setUp();
+      const forever = new Waiting(runtime, FOREVER, 5_000);
+      const limited = new Waiting(runtime, 1_000, 5_000);
+      await runtime.advance(1_000);
+      expect(limit.isSilent(forever, KEYS, true)).toBe(false);
+      expect(limit.isSilent(limited, KEYS, true)).toBe(true);
+      Object.assign(backend, { health: undefined });
+      expect(limit.isSilent(limited, KEYS, true)).toBe(false);
+    });
+
+    it('that has answered in the moment in which the caller came', async () => {
+      const { runtime, node, limit } = setUp();
+      await runtime.advance(1_000);
+      node.answered(true);
+      const caller = new Waiting(runtime, 1_000, 5_000);
+      await runtime.advance(1_000);
+      expect(limit.isSilent(caller, KEYS, true)).toBe(false);
+    });
+
+    it('unless one of several has not answered', async () => {
+      const { runtime, node, nodes, nodeOf, limit } = setUp();
+      nodes.set('lock:stock', nodeOf('other'));
+      const caller = new Waiting(runtime, 1_000, 5_000);
+      await runtime.advance(1_000);
+      node.answered(true);
+      expect(limit.isSilent(caller, ['lock:order'], true)).toBe(false);
+      expect(limit.isSilent(caller, ['lock:order', 'lock:stock'], true)).toBe(true);
+    });
+  });
+
+  describe('is logged', () => {
+    it('with the error of the connection, if it is known, which is then no refusal', async () => {
+      const { backend, runtime, logger, node, arrive } = setUp();
+      Object.assign(backend, { connectionError: new Error('ECONNREFUSED') });
+      node.failed(true, 'LOADING');
+      arrive(FOREVER, FOREVER);
+      await runtime.settle();
+      expect(logger.errors).toEqual([
+        "redis 127.0.0.1:6379/0 does not answer (ECONNREFUSED). A caller waits for the lock 'order'. It waits until there is an answer (outageTimeout: Infinity)",
+      ]);
+    });
+
+    it('without a time if callers wait for as long as the node refuses', async () => {
+      const { runtime, logger, node, arrive } = setUp();
+      node.failed(true, 'OOM');
+      arrive(FOREVER, FOREVER);
+      arrive(FOREVER, FOREVER);
+      await runtime.settle();
+      expect(logger.errors[0]).toMatch(/They wait until it takes locks \(outageTimeout: Infinity\)$/);
+    });
+
+    it('with the time of the first of several callers, whoever came first', async () => {
+      for (const times of [
+        [3_000, 5_000, 8_000],
+        [8_000, 5_000, 3_000],
+      ]) {
+        const { runtime, logger, node, arrive } = setUp();
+        node.failed(false);
+        for (const time of times) arrive(FOREVER, time);
+        await runtime.settle();
+        expect(logger.errors).toEqual([
+          "redis 127.0.0.1:6379/0 does not answer. 3 callers wait, one of them for the lock 'order'. If there is no answer by 00:00:03 UTC, the first of them gets LockUnavailableError (outageTimeout)",
+        ]);
+      }
+    });
+
+    it('with the outageTimeout of a caller that tries once', async () => {
+      const { runtime, logger, node, arrive } = setUp();
+      node.failed(false);
+      arrive(0, 4_000);
+      await runtime.settle();
+      expect(logger.errors[0]).toContain('by 00:00:04 UTC, it gets LockUnavailableError (outageTimeout)');
+    });
+
+    it('with the outageTimeout, if it ends together with the waitTime', async () => {
+      const { runtime, logger, node, arrive } = setUp();
+      node.failed(false);
+      arrive(4_000, 4_000);
+      await runtime.settle();
+      expect(logger.errors[0]).toContain('(outageTimeout)');
+    });
+
+    it('for each node', async () => {
+      const { runtime, logger, node, nodeOf, nodes, queue, arrive } = setUp();
+      node.failed(false);
+      arrive(FOREVER, 60_000);
+      await runtime.settle();
+      const other = nodeOf('other');
+      nodes.set('lock:stock', other);
+      queue.keys = ['lock:stock'];
+      other.failed(false);
+      await runtime.settle();
+      expect(logger.errors.map((error) => error.split(' ')[0])).toEqual(['redis', 'other']);
+    });
+
+    it('again only when ten seconds have passed since the last line', async () => {
+      const { runtime, logger, node, arrive } = setUp();
+      arrive(FOREVER, FOREVER);
+      const comesAndGoes = async (pause: number) => {
+        node.answered(true);
+        await runtime.advance(pause);
+        node.failed(false);
+        await runtime.settle();
+        return logger.errors.length;
+      };
+      expect(await comesAndGoes(0)).toBe(1);
+      expect(await comesAndGoes(9_999)).toBe(1);
+      expect(await comesAndGoes(1)).toBe(2);
+    });
   });
 });

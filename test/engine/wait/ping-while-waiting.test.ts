@@ -38,6 +38,35 @@ describe('while callers rest until there is news', () => {
     expect(runtime.timers).toBe(1);
   });
 
+  it('their nodes are pinged until the last of them rests no more', async () => {
+    const { runtime, pings, pinger } = setUp(['order']);
+    const callers = [{ resting: false }, { resting: false }];
+    for (const caller of callers) pinger.rest(caller);
+    pinger.unrest(callers[0]);
+    expect(callers.map(({ resting }) => resting)).toEqual([false, true]);
+    await runtime.advance(3_000);
+    expect(pings).toHaveLength(1);
+    pinger.unrest(callers[0]);
+    await runtime.advance(3_000);
+    expect(pings).toHaveLength(2);
+    pinger.unrest(callers[1]);
+    pinger.rest(callers[0]);
+    await runtime.advance(2_999);
+    expect(pings).toHaveLength(2);
+    await runtime.advance(1);
+    expect(pings).toHaveLength(3);
+  });
+
+  it('no process is kept alive by that, and nothing is sent to a backend that reports no outages', () => {
+    const { runtime, pinger } = setUp(['order']);
+    pinger.rest({ resting: false });
+    expect([runtime.timers, runtime.keepAliveTimers]).toEqual([1, 0]);
+    const other = new VirtualRuntime();
+    const queues = { isEmpty: false, forEach: () => {} };
+    new PingWhileWaiting({} as LockBackend, other, queues).rest({ resting: false });
+    expect(other.timers).toBe(0);
+  });
+
   it('nothing is sent when they wait for no key', async () => {
     const { runtime, pings, pinger } = setUp([]);
     pinger.rest({ resting: false });

@@ -1,9 +1,14 @@
 import { getEventListeners } from 'node:events';
-import { LockAbortedError } from '../../../lib/engine/errors.js';
+import { BackendError } from '../../../lib/backends/lock-backend.js';
+import { Attempt } from '../../../lib/engine/ask/attempt.js';
+import { LockAbortedError, LockBusyError } from '../../../lib/engine/errors.js';
+import { EventHub } from '../../../lib/engine/events/event-hub.js';
 import { FOREVER } from '../../../lib/engine/terms/duration.js';
 import { Caller, type LeaveReason } from '../../../lib/engine/wait/caller.js';
-import { ms } from '../../support/lock-world.js';
+import { supersededError } from '../../../lib/engine/wait/wait-errors.js';
+import { ms, RecordingLogger } from '../../support/lock-world.js';
 import { VirtualRuntime } from '../../support/runtime/virtual-runtime.js';
+import { lockScene } from '../queue/scripted-scene.js';
 
 class OneCaller extends Caller<string> {
   readonly outcomes: unknown[];
@@ -97,11 +102,108 @@ describe('a waiting caller', () => {
     ]);
   });
 
+  it('hears of its signal although other callers with that signal came and went before', () => {
+    const abort = new AbortController();
+    const runtime = new VirtualRuntime();
+    for (const outcome of ['grant', 'refuse'] as const) {
+      const earlier = new OneCaller(runtime, FOREVER, abort.signal);
+      earlier.watch(() => busy);
+      earlier[outcome](outcome as never);
+    }
+    const caller = new OneCaller(runtime, FOREVER, abort.signal);
+    const reasons = reasonsOf(caller);
+    expect([caller.mayLeave, caller.triesOnce]).toEqual([true, false]);
+    abort.abort();
+    expect(reasons).toEqual(['abort']);
+  });
+
+  it('is settled once, and reports that', () => {
+    const caller = new OneCaller(new VirtualRuntime(), FOREVER);
+    let settled = 0;
+    caller.onSettled = () => void settled++;
+    expect(caller.settled).toBe(false);
+    caller.grant('lease');
+    caller.refuse(busy);
+    caller.grant('another');
+    expect(caller.outcomes).toEqual(['lease']);
+    expect([caller.settled, settled]).toEqual([true, 1]);
+  });
+
+  it('keeps its process alive for as long as its waitTime lasts', () => {
+    const runtime = new VirtualRuntime();
+    const caller = new OneCaller(runtime, 1);
+    caller.watch(() => busy);
+    expect([runtime.keepAliveTimers, caller.mayLeave]).toEqual([1, true]);
+  });
+
   it('leaves no listener at its signal when all callers with that signal have been served', () => {
     const { signal } = new AbortController();
     const callers = [1, 2].map(() => new OneCaller(new VirtualRuntime(), FOREVER, signal));
     for (const caller of callers) caller.watch(() => busy);
     for (const caller of callers) caller.grant('lease');
     expect(getEventListeners(signal, 'abort')).toEqual([]);
+  });
+});
+
+describe('a caller that waits for a lock', () => {
+  it('gets its owner id when it is needed, and keeps it', () => {
+    const { services, caller } = lockScene();
+    const [first, second] = [caller(), caller()];
+    expect([second.owner, first.owner, second.owner]).toEqual(['me:1', 'me:2', 'me:1']);
+    expect(services.newOwner()).toBe('me:3');
+  });
+
+  it('asks under the owner id of a place in line until the place is given up', () => {
+    const { caller } = lockScene();
+    const waiter = caller();
+    waiter.ownerSpent = true;
+    waiter.takePlace('me:7');
+    expect([waiter.owner, waiter.ownerSpent]).toEqual(['me:7', false]);
+    waiter.dropPlace('me:8');
+    expect(waiter.owner).toBe('me:7');
+    waiter.dropPlace('me:7');
+    expect(waiter.owner).toBe('me:1');
+  });
+
+  it('needs no other owner id once it has one, and nothing of the former one is in doubt', async () => {
+    const { services, caller } = lockScene();
+    const waiter = caller();
+    const attempt = new Attempt(services, 'lock:order', waiter.owner, waiter.terms);
+    waiter.note(attempt);
+    expect(waiter.doubt).toBeUndefined();
+    const error = (validUntil: number) => new BackendError('no answer', 'unavailable', 'unknown', { validUntil });
+    for (const validUntil of [2_000, 1_000]) {
+      await attempt.outcome(Promise.reject(error(validUntil)), () => {});
+      waiter.note(attempt);
+    }
+    expect(waiter.doubt?.until).toBe(2_000);
+    waiter.ownerSpent = true;
+    waiter.renewOwner();
+    expect([waiter.owner, waiter.ownerSpent, waiter.doubt]).toEqual(['me:2', false, undefined]);
+  });
+
+  it('announces that the lock is busy, or that it was superseded, to those that listen', () => {
+    const { runtime, caller } = lockScene();
+    const waiter = caller({ group: 'orders', method: 'Orders.pay' });
+    const events = new EventHub(runtime, new RecordingLogger());
+    const emitted: unknown[] = [];
+    const emit = events.emit.bind(events);
+    events.emit = (event, details) => {
+      emitted.push(event);
+      emit(event, details);
+    };
+    const busy = waiter.busyError({ holder: 'other:1', here: false, remaining: 40 });
+    expect(busy).toBeInstanceOf(LockBusyError);
+    waiter.announceBusy(busy, events);
+    expect(emitted).toEqual([]);
+    const heard: unknown[] = [];
+    events.on('busy', (event) => heard.push(event));
+    waiter.announceBusy(busy, events);
+    waiter.announceBusy(supersededError('order', 40, 'other:1', undefined), events);
+    const common = { name: 'order', type: 'reentrant', group: 'orders', method: 'Orders.pay', holder: 'other:1' };
+    expect(heard).toEqual([
+      expect.objectContaining({ ...common, remainingTime: 40, superseded: false }),
+      expect.objectContaining({ ...common, remainingTime: 40, superseded: true }),
+    ]);
   });
 });

@@ -1,6 +1,7 @@
 import { type Busy, HEAD_START, type Wake } from '../../../lib/backends/lock-backend.js';
 import { WhenToAsk } from '../../../lib/engine/wait/when-to-ask.js';
 import { VirtualRuntime } from '../../support/runtime/virtual-runtime.js';
+import { latch } from '../../support/section.js';
 
 describe('when to ask again', () => {
   it('depends on the release of the present holder, whatever the type of the one before', () => {
@@ -82,5 +83,352 @@ describe('when to ask again', () => {
       await runtime.advance(1_000);
       expect(retries()).toBe(1);
     });
+  });
+});
+
+describe('what decides when to ask again', () => {
+  const message: Wake = { kind: 'message' };
+  const free: Wake = { kind: 'message', lock: 'free' };
+  const resync: Wake = { kind: 'resync' };
+
+  /** @param spread see WhenToAsk */
+  const setUp = (spread = 0) => {
+    const runtime = new VirtualRuntime();
+    const subscriptions: {
+      heldAs: Busy['heldAs'];
+      hear: (wake: Wake) => void;
+      confirm(): Promise<void>;
+      closed: number;
+    }[] = [];
+    const tries: number[] = [];
+    const when = new WhenToAsk(
+      (hear, heldAs) => {
+        const { promise, open } = latch();
+        const confirm = () => {
+          open();
+          return runtime.settle();
+        };
+        const subscription = { heldAs, hear, confirm, closed: 0 };
+        subscriptions.push(subscription);
+        return { ready: promise, close: () => void subscription.closed++ };
+      },
+      runtime,
+      () => void tries.push(runtime.monotonic()),
+      spread,
+    );
+    /** A request that finds the lock busy. */
+    const busy = (remaining = -1, heldAs?: Busy['heldAs']) => {
+      when.begin();
+      return when.busy(remaining, heldAs);
+    };
+    const closed = () => subscriptions.map(({ closed }) => closed);
+    return { runtime, when, subscriptions, tries, busy, closed };
+  };
+
+  it('lets the first request be sent, and a request beside it, but none while it rests', () => {
+    const { when, busy } = setUp();
+    expect(when.resting).toBe(false);
+    when.begin();
+    expect(when.resting).toBe(false);
+    expect(busy()).toBe(true);
+    expect(when.resting).toBe(true);
+    when.begin();
+    expect(when.resting).toBe(true);
+  });
+
+  describe('tries again', () => {
+    it('a millisecond after the end of the lease, in a timer that keeps the process alive', async () => {
+      const { runtime, when, tries, busy } = setUp();
+      busy(1_000);
+      expect(runtime.keepAliveTimers).toBe(1);
+      await runtime.advance(1_000);
+      expect(tries).toEqual([]);
+      await runtime.advance(2);
+      expect(tries).toHaveLength(1);
+      expect([when.resting, runtime.timers]).toEqual([false, 0]);
+    });
+
+    it('right after a lease that ends now, and without a timer if the end is unknown', async () => {
+      const { runtime, tries, busy } = setUp();
+      busy(0);
+      await runtime.advance(2);
+      expect(tries).toHaveLength(1);
+      busy(-1);
+      expect(runtime.timers).toBe(0);
+    });
+
+    it('after the latest answer, not after one before', async () => {
+      const { runtime, tries, busy } = setUp();
+      busy(100);
+      busy(500);
+      expect(runtime.timers).toBe(1);
+      await runtime.advance(500);
+      expect(tries).toEqual([]);
+      await runtime.advance(2);
+      expect(tries).toHaveLength(1);
+    });
+
+    it('when a message comes, once, and leaves no timer', async () => {
+      const { runtime, subscriptions, tries, busy } = setUp();
+      busy(1_000);
+      subscriptions[0].hear(message);
+      subscriptions[0].hear(message);
+      expect(tries).toHaveLength(1);
+      expect(runtime.timers).toBe(0);
+    });
+
+    it('when it listens, because a message may have been missed before', async () => {
+      const { when, subscriptions, tries, busy } = setUp();
+      busy();
+      expect(when.listens).toBe(false);
+      await subscriptions[0].confirm();
+      expect([when.listens, tries.length]).toEqual([true, 1]);
+    });
+
+    it('when it hears the release of a holder of another type, and when it listens to that', async () => {
+      const { subscriptions, tries, busy } = setUp(10);
+      busy(-1, 'write');
+      expect(subscriptions.map(({ heldAs }) => heldAs)).toEqual(['write', undefined]);
+      await subscriptions[0].confirm();
+      expect(tries).toHaveLength(1);
+      busy(-1, 'write');
+      subscriptions[0].hear(message);
+      expect(tries).toHaveLength(2);
+      expect(subscriptions).toHaveLength(2);
+    });
+
+    it('when it is asked to', () => {
+      const { when, tries, busy } = setUp();
+      when.recheck();
+      expect(tries).toEqual([]);
+      busy();
+      when.recheck();
+      expect(tries).toHaveLength(1);
+    });
+  });
+
+  it('does not rest after a busy answer if a message came during the request', async () => {
+    const { when, subscriptions, busy } = setUp();
+    busy();
+    await subscriptions[0].confirm();
+    when.begin();
+    subscriptions[0].hear(message);
+    expect(when.busy(1_000)).toBe(false);
+    expect(when.resting).toBe(false);
+    expect(busy()).toBe(true);
+  });
+
+  it('rests after the first busy answer, because it does not listen before', () => {
+    const { when } = setUp();
+    const before = when.begin();
+    when.recheck();
+    expect(when.busy(1_000, undefined, before)).toBe(true);
+  });
+
+  it('does not rest after an answer to a request that is older than a message, nor after one beside it', () => {
+    const { when, subscriptions, busy } = setUp();
+    busy();
+    const older = when.begin();
+    subscriptions[0].hear(message);
+    const newer = when.begin();
+    expect(when.busy(-1, undefined, older)).toBe(false);
+    expect(when.busy(-1, undefined, newer)).toBe(false);
+    expect(busy()).toBe(true);
+  });
+
+  it('stops listening to a holder of another type when the lock is held as usual, or acquired', () => {
+    const { when, busy, closed } = setUp();
+    busy(-1, 'write');
+    busy();
+    expect(closed()).toEqual([1, 0]);
+    busy(-1, 'write');
+    when.acquired();
+    expect(closed()).toEqual([1, 0, 1]);
+  });
+
+  it('does not try again because of a subscription that it has given up', async () => {
+    const { when, subscriptions, tries, busy } = setUp();
+    busy(-1, 'write');
+    busy();
+    await subscriptions[0].confirm();
+    expect(tries).toEqual([]);
+    when.close();
+    busy();
+    await subscriptions[1].confirm();
+    expect([when.listens, tries.length]).toEqual([false, 0]);
+    await subscriptions[2].confirm();
+    expect([when.listens, tries.length]).toEqual([true, 1]);
+  });
+
+  describe('after a request without an answer', () => {
+    /** @returns the pause after which it tries again */
+    const pause = async ({ runtime, when, tries }: ReturnType<typeof setUp>) => {
+      const [start, before] = [runtime.monotonic(), tries.length];
+      when.begin();
+      when.failed();
+      expect([when.resting, runtime.keepAliveTimers]).toEqual([true, 1]);
+      while (tries.length === before) await runtime.advance(1);
+      return tries[before] - start;
+    };
+
+    it.each(['acquired', 'busy'] as const)('pauses longer each time, until there is an answer: %s', async (answer) => {
+      const scene = setUp();
+      const pauses = [await pause(scene), await pause(scene), await pause(scene), await pause(scene)];
+      expect(pauses[0]).toBeLessThanOrEqual(51);
+      expect(pauses[3]).toBeGreaterThanOrEqual(200);
+      scene.when.begin();
+      scene.when[answer](-1);
+      expect(await pause(scene)).toBeLessThanOrEqual(51);
+    });
+
+    it('tries again when a message comes during the pause', () => {
+      const { when, subscriptions, tries, busy } = setUp();
+      busy();
+      when.begin();
+      when.failed();
+      subscriptions[0].hear(message);
+      expect(tries).toHaveLength(1);
+    });
+  });
+
+  describe('if a message wakes others as well', () => {
+    it('tries within a short time, at random', async () => {
+      const { runtime, when, subscriptions, tries, busy } = setUp(10);
+      const times = new Set<number>();
+      for (let i = 0; i < 20; i++) {
+        busy();
+        const start = runtime.monotonic();
+        subscriptions[0].hear(message);
+        expect([tries.length, when.resting]).toEqual([i, true]);
+        subscriptions[0].hear(message); // does not begin again
+        expect(runtime.timers).toBe(1);
+        await runtime.advance(11);
+        expect(tries).toHaveLength(i + 1);
+        times.add(Math.round(tries[i] - start));
+      }
+      expect(times.size).toBeGreaterThan(3);
+    });
+
+    it('tries at once if messages may have been lost', () => {
+      const { subscriptions, tries, busy } = setUp(10);
+      busy();
+      subscriptions[0].hear(resync);
+      expect(tries).toHaveLength(1);
+    });
+
+    it('lets the others go first after a release of its own, and listens', async () => {
+      const { runtime, when, subscriptions, tries } = setUp(10);
+      when.begin();
+      when.acquired();
+      when.standBack();
+      expect([when.resting, subscriptions.length]).toEqual([true, 1]);
+      await runtime.advance(10);
+      expect(tries).toEqual([]);
+      await runtime.advance(2);
+      expect(tries).toHaveLength(1);
+    });
+  });
+
+  describe('after a release that leaves the lock to others at first', () => {
+    it('lets them go first while it rests, but does not wait for them twice', async () => {
+      const { runtime, subscriptions, tries, busy } = setUp();
+      busy();
+      subscriptions[0].hear(free);
+      await runtime.advance(HEAD_START - 1);
+      subscriptions[0].hear(free);
+      await runtime.advance(3);
+      expect(tries).toHaveLength(1);
+    });
+
+    it('does not wait while nobody asks, nor while a request is under way', async () => {
+      const { runtime, when, subscriptions, busy } = setUp();
+      busy();
+      subscriptions[0].hear(message);
+      subscriptions[0].hear(free);
+      expect([when.resting, runtime.timers]).toEqual([false, 0]);
+      when.begin();
+      subscriptions[0].hear(free);
+      expect([when.resting, runtime.timers]).toEqual([false, 0]);
+    });
+  });
+
+  it('is open when nobody waits any more, or the lock was acquired, and has no timer', () => {
+    const { runtime, when, busy } = setUp();
+    busy(1_000);
+    when.onEmpty();
+    expect([when.resting, runtime.timers]).toEqual([false, 0]);
+    busy(1_000);
+    when.acquired();
+    expect([when.resting, runtime.timers]).toEqual([false, 0]);
+  });
+
+  describe('is useful for the next caller', () => {
+    /** Has waited for the lock, and got it. */
+    const served = async () => {
+      const scene = setUp();
+      scene.busy();
+      await scene.subscriptions[0].confirm();
+      scene.when.begin();
+      scene.when.acquired();
+      return scene;
+    };
+
+    it('for a second after it got a lock that others had held', async () => {
+      const { runtime, when } = await served();
+      expect(when.usefulFor).toBe(1_000);
+      await runtime.advance(400);
+      expect(when.usefulFor).toBe(600);
+      when.begin();
+      when.acquired(); // nobody else held the lock
+      expect(when.usefulFor).toBe(600);
+    });
+
+    it('only if it listens', () => {
+      const { when, busy } = setUp();
+      busy();
+      when.acquired();
+      expect(when.usefulFor).toBe(0);
+    });
+
+    it('not if nobody else held the lock', async () => {
+      const { when, subscriptions } = setUp();
+      when.standBack();
+      await subscriptions[0].confirm();
+      when.begin();
+      when.acquired();
+      expect(when.usefulFor).toBeLessThanOrEqual(0);
+    });
+
+    it('and reports when it is so no more, which keeps no process alive', async () => {
+      const { runtime, when, busy } = await served();
+      busy(5_000);
+      let useless = 0;
+      when.whenUseless(() => void useless++);
+      expect([runtime.timers, runtime.keepAliveTimers]).toEqual([1, 0]);
+      await runtime.advance(999);
+      expect(useless).toBe(0);
+      await runtime.advance(2);
+      expect(useless).toBe(1);
+    });
+
+    it('until a request begins to rest again', async () => {
+      const { runtime, when, busy } = await served();
+      let useless = 0;
+      when.whenUseless(() => void useless++);
+      busy(5_000);
+      await runtime.advance(2_000);
+      expect(useless).toBe(0);
+    });
+  });
+
+  it('leaves no subscription and no timer when it is closed', async () => {
+    const { runtime, when, subscriptions, busy, closed } = setUp();
+    busy(1_000, 'write');
+    await subscriptions[1].confirm();
+    busy(1_000, 'write');
+    when.close();
+    expect([closed(), runtime.timers, when.listens, when.resting]).toEqual([[1, 1], 0, false, false]);
+    when.close();
+    expect(closed()).toEqual([1, 1]);
   });
 });
