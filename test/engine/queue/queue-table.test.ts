@@ -1,5 +1,5 @@
 import type { HeldType } from '../../../lib/backends/lock-backend.js';
-import { type LocalQueue, QueueTable } from '../../../lib/engine/queue/queue-table.js';
+import { type LocalQueue, type QueueKind, QueueTable } from '../../../lib/engine/queue/queue-table.js';
 
 describe('the table of the queues', () => {
   const queueOf = (type: HeldType, name = 'order') => ({ type, name }) as LocalQueue;
@@ -26,6 +26,39 @@ describe('the table of the queues', () => {
   it('has one queue for the readers and writers of a name', () => {
     const { table, readWrite } = filled();
     expect(table.get('write', 'order')).toBe(readWrite);
+  });
+
+  it('has one more queue for permits, and one for callers of whom only the newest waits', () => {
+    const { table, reentrant } = filled();
+    const permits = queueOf('permits');
+    const newest = { ...queueOf('reentrant'), kind: 'newest' as QueueKind };
+    table.add(permits);
+    table.add(newest);
+    expect(table.get('permits', 'order')).toBe(permits);
+    expect(table.get('newest', 'order')).toBe(newest);
+    expect(table.get('reentrant', 'order')).toBe(reentrant);
+    expect(table.size).toBe(7);
+    table.remove(newest);
+    table.remove(permits);
+    expect([table.get('permits', 'order'), table.get('newest', 'order'), table.size]).toEqual([
+      undefined,
+      undefined,
+      5,
+    ]);
+  });
+
+  it('lists the queues that exist when it is asked, whatever comes and goes meanwhile', () => {
+    const { table, queues } = filled();
+    const listed = table.values();
+    const seen: LocalQueue[] = [];
+    for (const queue of listed) {
+      seen.push(queue);
+      table.remove(queue);
+      table.add(queueOf('flight', `other:${seen.length}`));
+    }
+    expect(new Set(seen)).toEqual(new Set(queues));
+    expect(seen).toHaveLength(5);
+    expect(table.size).toBe(5);
   });
 
   it('lists the queues of a name, and no others', () => {

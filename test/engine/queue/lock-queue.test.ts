@@ -1,0 +1,1286 @@
+import { BackendError, type Busy, CLAIM, type Wake } from '../../../lib/backends/lock-backend.js';
+import { Attempt } from '../../../lib/engine/ask/attempt.js';
+import type { HeldLock } from '../../../lib/engine/hold/held-lock.js';
+import { validity } from '../../../lib/engine/hold/lease-clock.js';
+import { ms } from '../../support/lock-world.js';
+import { KEY, lockScene, type Sent, type TestWaiter, WAITER_TIMEOUT } from './scripted-scene.js';
+
+type Scene = ReturnType<typeof lockScene>;
+
+const RELEASED = { released: true, listeners: 0, published: false, resent: false };
+const lockOf = ({ held }: TestWaiter) => held as HeldLock;
+
+/** A lock that this process holds. */
+const held = async (...settings: Parameters<typeof lockScene>) => {
+  const scene = lockScene(...settings);
+  const holder = scene.arrive(settings[0] === 'permits' ? { permits: 2 } : {});
+  await scene.backend.last('acquire').grant();
+  return { ...scene, holder, lock: lockOf(holder) };
+};
+
+/** A caller that rests, because another process holds the lock. */
+const resting = async (...settings: Parameters<typeof lockScene>) => {
+  const scene = lockScene(...settings);
+  const waiter = scene.arrive();
+  await scene.backend.last('acquire').busy();
+  return { ...scene, waiter };
+};
+
+describe('a queue of callers asks the backend', () => {
+  it.each([
+    ['reentrant', 0],
+    ['fenced', 0],
+    ['read', 0],
+    ['write', WAITER_TIMEOUT],
+  ] as const)('for its first caller, without tokens for others: type %s', async (type, waiterTimeout) => {
+    const { backend, queue, arrive } = lockScene(type);
+    const waiter = arrive();
+    expect(backend.count('acquire')).toBe(1);
+    const { request } = backend.last('acquire');
+    expect(request).toMatchObject({ key: KEY, type, owner: waiter.owner, reserve: 0, waiterTimeout, pastLine: false });
+    expect([request.newest, queue.isAsking]).toEqual([undefined, true]);
+  });
+
+  it('once for all that wait, with tokens for those behind the first one', () => {
+    const { backend, arrive } = lockScene();
+    arrive();
+    const { request } = backend.last('acquire');
+    expect(request.reserve).toBe(0);
+    arrive();
+    expect(request.reserve).toBe(64);
+    arrive();
+    expect([backend.count('acquire'), request.reserve]).toEqual([1, 64]);
+  });
+
+  it('for tokens from the beginning if others wait already', async () => {
+    const { backend, arrive } = lockScene();
+    arrive();
+    arrive();
+    await backend.last('acquire').busy();
+    await backend.confirm();
+    expect(backend.last('acquire').request.reserve).toBe(64);
+  });
+
+  it('for readers side by side, without tokens, up to the first writer', async () => {
+    const { backend, arrive } = lockScene('read');
+    const [first, second] = [arrive({ type: 'read' }), arrive({ type: 'read' })];
+    arrive({ type: 'write' });
+    arrive({ type: 'read' });
+    expect(backend.owners('acquire')).toEqual([first.owner, second.owner]);
+    expect(backend.sent('acquire').map(({ request }) => request.reserve)).toEqual([0, 0]);
+    await backend.sent('acquire')[0].grant();
+    expect([first.outcome, second.outcome, backend.count('acquire')]).toEqual(['held', undefined, 2]);
+    await backend.sent('acquire')[1].grant();
+    expect([second.outcome, backend.count('acquire')]).toEqual(['held', 2]);
+  });
+
+  it('for a writer only when the readers of its process have left', async () => {
+    const { backend, queue, arrive } = lockScene('read');
+    const [first, second] = [arrive(), arrive()];
+    for (const sent of backend.sent('acquire')) await sent.grant();
+    const writer = arrive({ type: 'write' });
+    await queue.giveBack(lockOf(first));
+    expect(backend.count('acquire')).toBe(2);
+    await queue.giveBack(lockOf(second));
+    expect(backend.owners('acquire').slice(2)).toEqual([writer.owner]);
+  });
+
+  it('says when the request of its first caller was sent, until it is answered', async () => {
+    const { backend, queue, runtime, arrive } = lockScene();
+    expect(queue.askedAt).toBeUndefined();
+    await runtime.advance(500);
+    arrive();
+    await runtime.advance(100);
+    expect(queue.askedAt).toBe(500);
+    await backend.last('acquire').busy();
+    expect([queue.askedAt, queue.isAsking]).toEqual([undefined, false]);
+  });
+
+  it('again under another owner when its process has released the lock by force meanwhile', async () => {
+    const { backend, services, arrive } = lockScene();
+    const waiter = arrive();
+    const { owner } = waiter;
+    services.pendingAttempts.interfere({ key: KEY, owners: [owner] }, 'removed');
+    await backend.last('acquire').grant();
+    expect(backend.owners('release')).toEqual([owner]);
+    expect(backend.owners('acquire')).toEqual([owner, waiter.owner]);
+    expect(waiter.owner).not.toBe(owner);
+  });
+
+  it('for the next caller after the first one has failed for good', async () => {
+    const { backend, arrive } = lockScene();
+    const [first, second] = [arrive(), arrive()];
+    await backend.last('acquire').fail('refused', 'denied');
+    expect([first.outcome, second.outcome]).toEqual(['LockUnavailableError', undefined]);
+    expect(backend.owners('acquire')).toEqual([first.owner, second.owner]);
+  });
+});
+
+describe('a queue of callers that got no answer', () => {
+  it('asks again after a pause, as another owner if the lock may be held, and reports that once', async () => {
+    const { backend, runtime, logger, arrive } = lockScene();
+    const waiter = arrive();
+    await backend.last('acquire').fail('unknown');
+    expect(backend.count('acquire')).toBe(1);
+    expect(backend.owners('release')).toEqual(['me:1']);
+    await runtime.advance(51);
+    expect(backend.owners('acquire')).toEqual(['me:1', waiter.owner]);
+    await backend.last('acquire').fail();
+    await runtime.advance(101);
+    expect(backend.owners('acquire').slice(1)).toEqual([waiter.owner, waiter.owner]);
+    expect(waiter.owner).not.toBe('me:1');
+    expect(logger.errors).toEqual(["The lock 'order' could not be acquired: no connection"]);
+  });
+
+  it('refuses callers that try once, and keeps the others', async () => {
+    const { backend, runtime, arrive, trier } = lockScene();
+    const waiter = arrive();
+    const once = trier();
+    await backend.last('acquire').fail();
+    expect([waiter.outcome, once.outcome]).toEqual([undefined, 'LockUnavailableError']);
+    await runtime.advance(51);
+    expect(backend.count('acquire')).toBe(2);
+  });
+
+  it('does not pause when nobody waits any more', async () => {
+    const { backend, runtime, ends, trier } = lockScene();
+    trier();
+    await backend.last('acquire').fail();
+    expect([runtime.timers, ends.count, backend.heard.length]).toEqual([0, 1, 0]);
+  });
+
+  it('does not pause after an error that is no outage', async () => {
+    const { backend, runtime, logger, arrive } = lockScene();
+    arrive();
+    const next = arrive();
+    await backend.last('acquire').fail('refused', 'closed');
+    expect(logger.errors).toEqual([]);
+    expect(backend.owners('acquire').at(-1)).toBe(next.owner);
+    expect(runtime.keepAliveTimers).toBe(0);
+  });
+
+  it('refuses a caller as unavailable until there is an answer, and then as busy', async () => {
+    const { backend, runtime, arrive } = lockScene();
+    const [first, second] = [arrive({ waitTime: ms(20) }), arrive({ waitTime: ms(5_000) })];
+    await backend.last('acquire').fail();
+    await runtime.advance(21);
+    expect(first.outcome).toBe('LockUnavailableError');
+    await runtime.advance(100);
+    await backend.last('acquire').busy();
+    await runtime.advance(5_000);
+    expect(second.outcome).toBe('LockBusyError');
+  });
+
+  it('has an answer even if that came with a forced release', async () => {
+    const { backend, services, runtime, arrive } = lockScene();
+    const waiter = arrive({ waitTime: ms(300) });
+    await backend.last('acquire').fail();
+    await runtime.advance(51);
+    services.pendingAttempts.interfere({ key: KEY, owners: [waiter.owner] }, 'removed');
+    await backend.last('acquire').grant();
+    await runtime.advance(300);
+    expect(waiter.outcome).toBe('LockBusyError');
+  });
+});
+
+describe('a queue of callers behind another process', () => {
+  it('listens, asks once more then, and after each message, but not in between', async () => {
+    const { backend, runtime } = await resting();
+    expect([backend.types, backend.count('acquire')]).toEqual([['reentrant'], 1]);
+    await backend.confirm();
+    expect(backend.count('acquire')).toBe(2);
+    await backend.last('acquire').busy();
+    await runtime.advance(60_000);
+    expect(backend.count('acquire')).toBe(2);
+    await backend.tell('reentrant');
+    await runtime.advance(12); // all processes without a line are woken, and ask one after the other
+    expect(backend.count('acquire')).toBe(3);
+  });
+
+  it('asks within 10 ms of a message, because others are woken, too', async () => {
+    const { backend, runtime } = await resting();
+    const delays: number[] = [];
+    for (let i = 0; i < 10; i++) {
+      const before = backend.count('acquire');
+      await backend.tell('reentrant');
+      let delay = 0;
+      for (; backend.count('acquire') === before; delay++) await runtime.advance(1);
+      delays.push(delay);
+      await backend.last('acquire').busy();
+    }
+    expect(Math.max(...delays)).toBeGreaterThan(4);
+    expect(Math.max(...delays)).toBeLessThan(12);
+    expect(Math.min(...delays)).toBeLessThan(5);
+  });
+
+  it('asks when the lease of the holder ends', async () => {
+    const { backend, runtime, arrive } = lockScene();
+    arrive();
+    await backend.last('acquire').busy({ remaining: 2_000 });
+    await runtime.advance(2_000);
+    expect(backend.count('acquire')).toBe(1);
+    await runtime.advance(2);
+    expect(backend.count('acquire')).toBe(2);
+  });
+
+  it('listens for the release of a holder of another type as well', async () => {
+    const { backend, arrive } = lockScene();
+    arrive();
+    await backend.last('acquire').busy({ heldAs: 'write' });
+    expect([...backend.types].sort()).toEqual(['reentrant', 'write']);
+    await backend.tell('write');
+    expect(backend.count('acquire')).toBe(2);
+    await backend.last('acquire').busy();
+    expect(backend.types).toEqual(['reentrant']);
+  });
+
+  it('does not listen if its only caller tried once', async () => {
+    const { backend, ends, runtime, trier } = lockScene();
+    const once = trier();
+    await backend.last('acquire').busy();
+    expect([once.outcome, backend.heard.length, runtime.timers, ends.count]).toEqual(['LockBusyError', 0, 0, 1]);
+  });
+
+  it('refuses those that try once when it learns that, or knows it already', async () => {
+    const { backend, arrive, trier } = lockScene();
+    const first = arrive();
+    const once = trier();
+    expect(once.outcome).toBeUndefined();
+    await backend.last('acquire').busy();
+    expect([first.outcome, once.outcome]).toEqual([undefined, 'LockBusyError']);
+    expect(trier().outcome).toBe('LockBusyError');
+    expect(backend.count('acquire')).toBe(1);
+  });
+
+  it('asks its next callers without a pause, and without the others, when all have left', async () => {
+    const { backend, ends, runtime, guest } = lockScene();
+    const { leave } = guest();
+    await backend.last('acquire').busy({ remaining: 5_000 });
+    leave();
+    await runtime.settle();
+    expect([backend.types, runtime.timers, ends.count]).toEqual([[], 0, 1]);
+  });
+
+  it('listens on for a second after its last caller, which had waited, got the lock and released it', async () => {
+    const { backend, ends, runtime, queue, waiter } = await resting();
+    await backend.confirm();
+    await backend.last('acquire').grant();
+    await queue.giveBack(lockOf(waiter));
+    await runtime.advance(900);
+    expect([backend.types, ends.count]).toEqual([['reentrant'], 0]);
+    await runtime.advance(200);
+    expect([backend.types, ends.count]).toEqual([[], 1]);
+  });
+
+  it('does not listen on during shutdown', async () => {
+    const { backend, ends, services, queue, waiter } = await resting();
+    await backend.confirm();
+    await backend.last('acquire').grant();
+    Object.defineProperty(services.admission, 'isClosing', { get: () => true });
+    await queue.giveBack(lockOf(waiter));
+    expect([backend.types, ends.count]).toEqual([[], 1]);
+  });
+
+  it('lets the record of the holder be read if the caller that asked may leave', async () => {
+    const { backend, services, arrive } = lockScene();
+    const looked: string[] = [];
+    services.holders.expect = (owner) => void looked.push(owner);
+    arrive();
+    arrive({ waitTime: ms(10_000) });
+    await backend.last('acquire').busy();
+    expect(looked).toEqual([]);
+    const other = lockScene();
+    other.services.holders.expect = (owner) => void looked.push(owner);
+    other.arrive({ waitTime: ms(10_000) });
+    await other.backend.last('acquire').busy();
+    expect(looked).toEqual(['other:1']);
+  });
+
+  it('asks as another owner if the backend has released the one that found the lock busy', async () => {
+    const { backend, arrive } = lockScene();
+    const waiter = arrive();
+    await backend.last('acquire').busy({ spent: true });
+    await backend.confirm();
+    expect(backend.owners('acquire')).toEqual(['me:1', waiter.owner]);
+    expect(waiter.owner).not.toBe('me:1');
+    expect(backend.count('release')).toBe(0);
+  });
+
+  it('releases an owner in the background whose request may still be executed although the lock was busy', async () => {
+    const { backend, arrive } = lockScene();
+    const waiter = arrive();
+    await backend.last('acquire').busy({ validUntil: 100 });
+    expect(backend.owners('release')).toEqual(['me:1']);
+    expect(waiter.owner).not.toBe('me:1');
+  });
+});
+
+describe('a queue of callers behind a holder of its own process', () => {
+  it('asks nothing, and passes the lock on to the first of them', async () => {
+    const { backend, queue, lock, arrive } = await held();
+    const [first, second] = [arrive(), arrive()];
+    void queue.giveBack(lock);
+    expect(backend.count('acquire')).toBe(1);
+    expect(backend.last('transfer').request).toMatchObject({ from: lock.owner, to: first.owner });
+    await backend.last('transfer').grant();
+    expect([first.outcome, second.outcome, backend.count('release')]).toEqual(['held', undefined, 0]);
+  });
+
+  it('refuses those that try once', async () => {
+    const { backend, trier } = await held();
+    expect(trier().error?.message).toContain('(this process)');
+    expect(backend.count('acquire')).toBe(1);
+  });
+
+  it('no longer names the holder of another process that it had waited for', async () => {
+    const { backend, queue, runtime, waiter, arrive } = await resting();
+    await backend.confirm();
+    await backend.last('acquire').grant();
+    backend.hold('release');
+    void queue.giveBack(lockOf(waiter));
+    const late = arrive({ waitTime: ms(50) });
+    await runtime.advance(51);
+    expect(late.error).toMatchObject({ name: 'LockBusyError', holder: undefined });
+  });
+
+  it('forgets an earlier failure', async () => {
+    const { backend, queue, services, caller, arrive, runtime } = lockScene();
+    const waiter = arrive({ waitTime: ms(1_000) });
+    await backend.last('acquire').fail();
+    const { terms } = caller();
+    queue.adopt(new Attempt(services, KEY, 'me:77', terms), terms, 12, queue);
+    await runtime.advance(1_001);
+    expect(waiter.error).toMatchObject({ name: 'LockBusyError', holder: 'me:77' });
+  });
+
+  it('asks for the first one as soon as the lock is left to lapse, or lost', async () => {
+    for (const end of ['lapse', 'lost'] as const) {
+      const { backend, queue, lock, arrive } = await held();
+      const next = arrive();
+      if (end === 'lapse') lock.abandon(new Error('too long'));
+      else queue.lost(lock);
+      expect(backend.owners('acquire').slice(1)).toEqual([next.owner]);
+      expect(backend.owners('release')).toEqual(end === 'lapse' ? [] : [lock.owner]);
+    }
+  });
+
+  it('gives a lock that was left to lapse back to the backend only', async () => {
+    const { backend, queue, lock, arrive } = await held();
+    lock.abandon(new Error('too long'));
+    const next = arrive();
+    expect(queue.giveBack(lock)).toBe('released');
+    expect([backend.owners('release'), backend.count('transfer')]).toEqual([[lock.owner], 0]);
+    expect(next.outcome).toBeUndefined();
+  });
+
+  it('gives a lock back that is granted to a caller which has left, and to nobody else', async () => {
+    const { backend, ends, runtime, guest } = lockScene();
+    const { waiter, leave } = guest();
+    leave();
+    await runtime.settle();
+    expect(ends.count).toBe(0);
+    await backend.last('acquire').grant();
+    expect([backend.owners('release'), waiter.outcome, ends.count]).toEqual([[waiter.owner], 'LockAbortedError', 1]);
+  });
+
+  it('gives up the read lock of a writer when the write lock is given back', async () => {
+    const { queue, lock } = await held('write');
+    let abandoned = 0;
+    lock.downgrade = { enqueue: () => {}, abandon: () => void abandoned++ };
+    await queue.giveBack(lock);
+    expect(abandoned).toBe(1);
+  });
+});
+
+describe('a queue of callers while a release of its process is unanswered', () => {
+  const departing = async (...settings: Parameters<typeof lockScene>) => {
+    const scene = await held(...settings);
+    scene.backend.hold('release');
+    void scene.queue.giveBack(scene.lock);
+    return scene;
+  };
+
+  it('asks nothing until it is answered', async () => {
+    const { backend, queue, lock, arrive } = await departing();
+    expect([queue.isAsking, queue.leaving]).toEqual([true, lock.owner]);
+    arrive();
+    expect([backend.count('acquire'), queue.leaving]).toEqual([1, undefined]);
+    await backend.last('release').answer(RELEASED);
+    expect(backend.count('acquire')).toBe(2);
+  });
+
+  it('ends when it is answered', async () => {
+    const { backend, queue, ends } = await departing();
+    expect(ends.count).toBe(0);
+    await backend.last('release').answer(RELEASED);
+    expect([queue.isAsking, queue.leaving, ends.count]).toEqual([false, undefined, 1]);
+  });
+
+  it('names no owner that is leaving while an adoption has claimed it', async () => {
+    const { queue } = await departing();
+    void queue.awaitClaim();
+    expect(queue.leaving).toBeUndefined();
+  });
+
+  it('lets others ask first who have heard of the release, but not if there are none, or nobody knows', async () => {
+    for (const [listeners, waits] of [
+      [1, true],
+      [0, false],
+      [undefined, false],
+    ] as const) {
+      const { backend, runtime, arrive } = await departing();
+      arrive();
+      if (listeners === undefined) await backend.last('release').fail();
+      else await backend.last('release').answer({ ...RELEASED, listeners });
+      expect(backend.count('acquire')).toBe(waits ? 1 : 2);
+      expect(backend.types).toEqual(waits ? ['reentrant'] : []);
+      await runtime.advance(12);
+      expect(backend.count('acquire')).toBe(2);
+    }
+  });
+
+  it('does not wait for others who have heard of the release of a reader', async () => {
+    const { backend, arrive } = await departing('read');
+    arrive({ type: 'write' });
+    await backend.last('release').answer({ ...RELEASED, listeners: 3 });
+    expect(backend.count('acquire')).toBe(2);
+  });
+
+  it('lets a line decide who is next', async () => {
+    const { backend, arrive } = await departing('reentrant', { lines: true });
+    arrive();
+    await backend.last('release').answer({ ...RELEASED, listeners: 3 });
+    expect(backend.count('acquire')).toBe(2);
+  });
+
+  it('asks nothing while a lock is being detached', async () => {
+    const { backend, queue, ends, lock, arrive } = await held();
+    const end = queue.depart(lock);
+    expect(queue.holders).toEqual([]);
+    const waiter = arrive();
+    expect([backend.count('acquire'), ends.count, queue.isAsking]).toEqual([1, 0, true]);
+    end();
+    expect(backend.owners('acquire').slice(1)).toEqual([waiter.owner]);
+  });
+
+  it('asks once more after it, for a caller that found the lock held by the owner that has left', async () => {
+    const { backend, services, ends, trier } = lockScene();
+    backend.hold('release');
+    services.backgroundReleases.release({ key: KEY, type: 'reentrant', owner: 'me:99', leaseTime: 10_000 });
+    const once = trier();
+    await backend.last('acquire').busy({ holder: 'me:99' });
+    expect([once.outcome, backend.count('acquire')]).toEqual([undefined, 1]);
+    await backend.last('release').answer(RELEASED);
+    expect(backend.count('acquire')).toBe(2);
+    await backend.last('acquire').busy({ holder: 'me:99' });
+    expect([once.outcome, ends.count]).toEqual(['LockBusyError', 1]);
+  });
+});
+
+describe('a queue of callers from which one leaves', () => {
+  it('asks for the next one only when the request of the first one is answered', async () => {
+    const { backend, guest, arrive } = lockScene();
+    const { leave } = guest();
+    const next = arrive();
+    leave();
+    expect(backend.count('acquire')).toBe(1);
+    await backend.last('acquire').busy();
+    await backend.confirm();
+    expect(backend.owners('acquire').slice(1)).toEqual([next.owner]);
+  });
+
+  it('passes what the first one is granted on to the next one', async () => {
+    const { backend, guest, arrive } = lockScene();
+    const { leave } = guest();
+    const next = arrive();
+    leave();
+    await backend.last('acquire').grant({ reserved: 64 });
+    expect(next.outcome).toBe('held');
+  });
+
+  it('gives up the announcement of a writer, so that the readers behind it go on', async () => {
+    const { backend, runtime, guest, arrive } = lockScene('write');
+    const { waiter, leave } = guest();
+    const { owner } = waiter;
+    const reader = arrive({ type: 'read' });
+    await backend.last('acquire').busy();
+    await backend.confirm();
+    await backend.last('acquire').busy();
+    leave();
+    await runtime.settle();
+    expect(backend.owners('removeWaiter')).toEqual([owner]);
+    expect(backend.owners('acquire').slice(2)).toEqual([reader.owner]);
+  });
+
+  it('keeps the announcement for the next writer, which asks under its owner', async () => {
+    const { backend, runtime, guest, arrive } = lockScene('write');
+    const { waiter, leave } = guest();
+    const { owner } = waiter;
+    const next = arrive();
+    await backend.last('acquire').busy();
+    leave();
+    await runtime.settle();
+    await backend.confirm();
+    expect(backend.count('removeWaiter')).toBe(0);
+    expect(backend.owners('acquire')).toEqual([owner, owner]);
+    await backend.last('acquire').grant();
+    expect([next.outcome, lockOf(next).owner]).toEqual(['held', owner]);
+  });
+});
+
+describe('a queue of callers for which a caller has reserved the lock', () => {
+  it('is reserved only if nobody waits for the lock, asks for it or holds it', async () => {
+    const { backend, queue, arrive } = lockScene();
+    const waiter = arrive();
+    expect(queue.claim()).toBe(false);
+    await backend.last('acquire').grant();
+    expect(queue.claim()).toBe(false);
+    await queue.giveBack(lockOf(waiter));
+    expect([queue.claim(), queue.isAsking, queue.claim()]).toEqual([true, true, false]);
+  });
+
+  it('asks when the reservation has ended without the lock', async () => {
+    const { backend, queue, ends, arrive } = lockScene();
+    queue.claim();
+    arrive();
+    expect(backend.count('acquire')).toBe(0);
+    queue.unclaim();
+    expect([backend.count('acquire'), ends.count]).toEqual([1, 0]);
+  });
+
+  it('ends when the reservation has ended and nobody waits', () => {
+    const { queue, ends } = lockScene();
+    queue.claim();
+    queue.unclaim();
+    expect([queue.isAsking, ends.count]).toEqual([false, 1]);
+  });
+
+  it('waits for the holder when the reservation has ended with the lock', () => {
+    const { backend, queue, services, caller, arrive } = lockScene();
+    queue.claim();
+    const waiter = arrive();
+    const { terms } = caller({ fixed: true });
+    const lock = queue.fulfil(new Attempt(services, KEY, 'me:77', terms), terms, 12);
+    expect(lock).toMatchObject({ owner: 'me:77', token: 12, block: undefined, fixed: true, keeper: queue });
+    expect([queue.isAsking, queue.holders, backend.count('acquire')]).toEqual([false, [lock], 0]);
+    expect(waiter.outcome).toBeUndefined();
+  });
+
+  it('lets readers read beside the reader that had reserved it', () => {
+    const { backend, queue, services, caller, arrive } = lockScene('read');
+    queue.claim();
+    const reader = arrive();
+    const { terms } = caller();
+    queue.fulfil(new Attempt(services, KEY, 'me:77', terms), terms, 12);
+    expect(backend.owners('acquire')).toEqual([reader.owner]);
+  });
+
+  it('keeps those that try once waiting, until the reservation takes longer', () => {
+    const { queue, trier } = lockScene();
+    queue.claim();
+    const once = trier();
+    expect(once.outcome).toBeUndefined();
+    queue.claimFailed(new BackendError('no connection', 'unavailable', 'unknown'));
+    expect(once.error).toMatchObject({
+      name: 'LockUnavailableError',
+      message: expect.stringContaining('no connection'),
+    });
+  });
+
+  describe('for an adoption', () => {
+    const settled = (promise: Promise<void>) => {
+      const state = { is: false };
+      void promise.then(() => {
+        state.is = true;
+      });
+      return state;
+    };
+
+    it('is reserved at once if no request is under way, although callers wait', async () => {
+      const { backend, queue, runtime, waiter } = await resting();
+      const claimed = settled(queue.awaitClaim());
+      await runtime.settle();
+      expect([claimed.is, queue.isAsking]).toEqual([true, true]);
+      await backend.confirm();
+      expect(backend.count('acquire')).toBe(1);
+      queue.unclaim();
+      expect(backend.owners('acquire').slice(1)).toEqual([waiter.owner]);
+    });
+
+    it('is reserved when the request under way is answered, and nobody else asks', async () => {
+      const { backend, queue, runtime, arrive } = lockScene();
+      arrive();
+      const claims = [settled(queue.awaitClaim()), settled(queue.awaitClaim())];
+      await runtime.settle();
+      expect(claims.map(({ is }) => is)).toEqual([false, false]);
+      await backend.last('acquire').busy({ remaining: 10 });
+      expect(claims.map(({ is }) => is)).toEqual([true, true]);
+      await runtime.advance(100);
+      expect(backend.count('acquire')).toBe(1);
+      queue.unclaim();
+      expect(backend.count('acquire')).toBe(1);
+      queue.unclaim();
+      expect(backend.count('acquire')).toBe(2);
+    });
+
+    it('is reserved only when all requests are answered', async () => {
+      const { backend, queue, arrive } = lockScene('read');
+      arrive();
+      arrive();
+      const claim = settled(queue.awaitClaim());
+      await backend.sent('acquire')[0].busy();
+      expect(claim.is).toBe(false);
+      await backend.sent('acquire')[1].busy();
+      expect(claim.is).toBe(true);
+    });
+
+    it('is reserved when a release is answered', async () => {
+      const { backend, queue, runtime, lock } = await held();
+      backend.hold('release');
+      void queue.giveBack(lock);
+      const claim = settled(queue.awaitClaim());
+      await runtime.settle();
+      expect(claim.is).toBe(false);
+      await backend.last('release').answer(RELEASED);
+      expect(claim.is).toBe(true);
+    });
+  });
+});
+
+describe('a queue of callers for permits', () => {
+  const two = { permits: 2 };
+
+  it('asks for as many callers as may hold the lock', async () => {
+    const { backend, queue, arrive } = lockScene('permits');
+    const waiters = [1, 2, 3].map(() => arrive(two));
+    expect(backend.sent('acquire').map(({ request }) => request)).toEqual(
+      waiters.slice(0, 2).map(({ owner }) => expect.objectContaining({ owner, permits: 2 })),
+    );
+    await backend.sent('acquire')[0].grant();
+    expect([waiters[0].outcome, backend.count('acquire')]).toEqual(['held', 2]);
+    await backend.sent('acquire')[1].grant();
+    expect(queue.holders).toHaveLength(2);
+    expect([waiters[2].outcome, backend.count('acquire')]).toEqual([undefined, 2]);
+  });
+
+  it('asks for tokens if more callers wait than may hold the lock', async () => {
+    const { backend, arrive } = lockScene('permits');
+    arrive(two);
+    arrive(two);
+    const [first] = backend.sent('acquire');
+    expect(first.request.reserve).toBe(0);
+    arrive(two);
+    expect(first.request.reserve).toBe(64);
+  });
+
+  it('asks for one caller after it found no permit, and for twice as many after each permit that follows', async () => {
+    const { backend, arrive } = lockScene('permits');
+    const many = { permits: 100 };
+    const underWay = () => backend.sent('acquire').filter(({ isAnswered }) => !isAnswered);
+    arrive(many);
+    await backend.last('acquire').busy();
+    for (let i = 0; i < 40; i++) arrive(many);
+    await backend.confirm();
+    const counts: number[] = [];
+    for (let i = 0; i < 5; i++) {
+      counts.push(underWay().length);
+      await underWay()[0].grant();
+    }
+    expect(counts).toEqual([1, 1, 2, 4, 8]);
+  });
+
+  it('asks for one of those that a release has made room for, when it is answered', async () => {
+    const { backend, queue, lock, arrive } = await held('permits');
+    const next = arrive(two);
+    await backend.last('acquire').grant();
+    backend.hold('release');
+    lock.fixed = true;
+    queue.forget(lockOf(next));
+    void queue.giveBack(lock);
+    expect(queue.isAsking).toBe(true);
+    const [first, second] = [arrive(two), arrive(two)];
+    expect(backend.owners('acquire').slice(2)).toEqual([first.owner]);
+    await backend.last('release').answer(RELEASED);
+    expect(backend.owners('acquire').slice(2)).toEqual([first.owner, second.owner]);
+  });
+
+  it('passes a permit on to a caller that is not asking itself', async () => {
+    const { backend, queue, arrive } = lockScene('permits');
+    const [holder, asks, rests] = [1, 2, 3].map(() => arrive(two));
+    await backend.sent('acquire')[0].grant({ reserved: 64 });
+    expect(queue.heir).toBe(rests);
+    queue.giveBack(lockOf(holder));
+    expect([asks.outcome, rests.outcome]).toEqual([undefined, 'held']);
+    expect(queue.heir).toBe(asks);
+  });
+
+  it('gives a permit back that nobody inherits who is not asking', async () => {
+    const { backend, queue, arrive } = lockScene('permits');
+    const [holder, asks] = [arrive(two), arrive(two)];
+    await backend.sent('acquire')[0].grant();
+    await queue.giveBack(lockOf(holder));
+    expect([backend.owners('release'), backend.count('transfer'), asks.outcome]).toEqual([
+      [holder.owner],
+      0,
+      undefined,
+    ]);
+  });
+
+  it('knows when the first of its requests was sent', async () => {
+    const { backend, queue, runtime, arrive } = lockScene('permits');
+    await runtime.advance(100);
+    arrive(two);
+    await runtime.advance(100);
+    arrive(two);
+    expect(queue.askedAt).toBe(100);
+    await backend.sent('acquire')[1].grant();
+    expect(queue.askedAt).toBe(100);
+  });
+});
+
+describe('a queue in which only the newest caller waits', () => {
+  it('says how many calls it has superseded, unless the backend has counted them', async () => {
+    const { backend, arrive } = lockScene('newest', { lines: true });
+    const first = arrive({ newest: true });
+    expect(backend.last('acquire').request).toMatchObject({
+      type: 'reentrant',
+      newest: { superseded: 0, order: undefined },
+      waiterTimeout: WAITER_TIMEOUT,
+      nonce: undefined,
+    });
+    const [second, third] = [arrive({ newest: true }), arrive({ newest: true })];
+    expect([first.outcome, second.outcome, backend.count('acquire')]).toEqual([undefined, 'LockSupersededError', 1]);
+    await backend.last('acquire').busy({ newest: { superseded: 4, order: 9 } });
+    expect(first.outcome).toBe('LockSupersededError');
+    expect(backend.owners('acquire')).toEqual([first.owner, third.owner]);
+    // The first one is counted by the backend when its place is taken over.
+    expect(backend.last('acquire').request.newest).toEqual({ superseded: 1, order: undefined });
+    expect(backend.owners('removeWaiter')).toEqual([first.owner]);
+    await backend.last('acquire').grant({ newest: { superseded: 6, order: 10 } });
+    expect(lockOf(third).superseded).toBe(6);
+  });
+
+  it('counts itself if the backend does not', async () => {
+    const { backend, arrive } = lockScene('newest', { lines: true });
+    arrive({ newest: true });
+    const third = [arrive({ newest: true }), arrive({ newest: true })][1];
+    await backend.last('acquire').busy();
+    await backend.last('acquire').grant();
+    expect(lockOf(third).superseded).toBe(2);
+  });
+
+  it('asks although its process holds the lock, once at a time', async () => {
+    const { backend, arrive } = lockScene('newest', { lines: true });
+    const holder = arrive({ newest: true });
+    await backend.last('acquire').grant();
+    const next = arrive({ newest: true });
+    expect([holder.outcome, backend.owners('acquire')]).toEqual(['held', [holder.owner, next.owner]]);
+    arrive({ newest: true });
+    expect(backend.count('acquire')).toBe(2);
+  });
+
+  it('refuses a caller whose place was taken by another process, and forgets the place', async () => {
+    const { backend, ends, arrive } = lockScene('newest', { lines: true });
+    const waiter = arrive({ newest: true });
+    await backend.last('acquire').busy({ superseded: true });
+    expect([waiter.outcome, ends.count, backend.count('removeWaiter')]).toEqual(['LockSupersededError', 1, 0]);
+  });
+
+  it('asks for the newest caller at once, but not during an outage', async () => {
+    const { backend, runtime, arrive } = lockScene('newest', { lines: true });
+    const first = arrive({ newest: true });
+    await backend.last('acquire').busy({ remaining: 5_000 });
+    const second = arrive({ newest: true });
+    expect([first.outcome, backend.count('acquire')]).toEqual(['LockSupersededError', 2]);
+    await backend.last('acquire').fail();
+    const third = arrive({ newest: true });
+    expect([second.outcome, backend.count('acquire')]).toEqual(['LockSupersededError', 2]);
+    await runtime.advance(51);
+    expect(backend.owners('acquire').slice(2)).toEqual([third.owner]);
+  });
+
+  it('supersedes nobody without a line of places, but in its own process', async () => {
+    const { backend, arrive } = lockScene('newest');
+    arrive({ newest: true });
+    expect(backend.last('acquire').request.waiterTimeout).toBe(0);
+  });
+});
+
+describe('a queue of callers that waits in line', () => {
+  /** A caller that has a place, and rests. */
+  const inLine = async (type: Parameters<typeof lockScene>[0] = 'reentrant', options: object = {}) => {
+    const scene = lockScene(type, { lines: true });
+    const waiter = scene.arrive(options);
+    await scene.backend.last('acquire').busy();
+    await scene.backend.confirm();
+    const placed = scene.backend.last('acquire');
+    await placed.busy();
+    return { ...scene, waiter, placed };
+  };
+
+  it('has no place before it listens, and enters the line then, and again with each request', async () => {
+    const { backend, placed, waiter } = await inLine();
+    expect(backend.types).toEqual(['line']);
+    const [first, second] = backend.sent('acquire');
+    expect([first.request.waiterTimeout, first.request.nonce]).toEqual([0, undefined]);
+    expect(second).toBe(placed);
+    expect([placed.request.waiterTimeout, placed.request.owner]).toEqual([WAITER_TIMEOUT, waiter.owner]);
+    expect(placed.request.nonce).toEqual(expect.any(String));
+    await backend.tell('line', { kind: 'message', owner: waiter.owner });
+    expect(backend.last('acquire').request.waiterTimeout).toBe(WAITER_TIMEOUT);
+    expect(backend.last('acquire').request.nonce).not.toBe(placed.request.nonce);
+  });
+
+  it('asks at once after a message, because only it is meant', async () => {
+    const { backend } = await inLine();
+    await backend.tell('line');
+    expect(backend.count('acquire')).toBe(3);
+  });
+
+  it('keeps its place as long as it waits, and asks at once if it was lost', async () => {
+    const { backend, runtime, waiter } = await inLine();
+    backend.hold('refreshWaiters');
+    await runtime.advance(WAITER_TIMEOUT / 3);
+    expect(backend.last('refreshWaiters').request).toEqual([{ key: KEY, type: 'reentrant', owner: waiter.owner }]);
+    await backend.last('refreshWaiters').answer([false]);
+    expect(backend.count('acquire')).toBe(3);
+  });
+
+  it('sends no heartbeat once it has the lock', async () => {
+    const { backend, runtime } = await inLine();
+    await backend.tell('line');
+    await backend.last('acquire').grant();
+    await runtime.advance(WAITER_TIMEOUT);
+    expect([backend.count('refreshWaiters'), backend.count('removeWaiter')]).toEqual([0, 0]);
+  });
+
+  it('leaves the line, and stops, with its last caller', async () => {
+    const scene = lockScene('reentrant', { lines: true });
+    const { backend, runtime, ends, guest } = scene;
+    const { waiter, leave } = guest();
+    const { owner } = waiter;
+    await backend.last('acquire').busy();
+    await backend.confirm();
+    await backend.last('acquire').busy({ remaining: 5_000 });
+    leave();
+    await runtime.settle();
+    expect([backend.owners('removeWaiter'), backend.types, runtime.timers]).toEqual([[owner], [], 0]);
+    expect(ends.count).toBe(1);
+  });
+
+  it('lets the next caller ask under the owner of its place when the first one leaves', async () => {
+    const { backend, runtime, guest, arrive } = lockScene('reentrant', { lines: true });
+    const { waiter, leave } = guest();
+    const next = arrive();
+    await backend.last('acquire').busy();
+    await backend.confirm();
+    await backend.last('acquire').busy();
+    const { owner } = waiter;
+    leave();
+    await runtime.settle();
+    await backend.tell('line');
+    expect([backend.last('acquire').request.owner, next.owner]).toEqual([owner, owner]);
+    expect(waiter.owner).not.toBe(owner);
+    expect(backend.count('removeWaiter')).toBe(0);
+  });
+
+  it('asks under another owner once its place was released by force, unless a request is under way', async () => {
+    const { backend, queue, waiter, placed } = await inLine();
+    queue.removed(['me:55']);
+    expect(backend.count('acquire')).toBe(2);
+    queue.removed([placed.request.owner]);
+    expect(backend.count('acquire')).toBe(3);
+    expect(waiter.owner).not.toBe(placed.request.owner);
+    expect(backend.last('acquire').request.owner).toBe(waiter.owner);
+    queue.removed([waiter.owner]);
+    await backend.last('acquire').busy();
+    expect(backend.count('acquire')).toBe(3);
+  });
+
+  it('gives up a place when the lock comes in another way', async () => {
+    const { backend, queue, services, caller, placed } = await inLine();
+    const { terms } = caller();
+    queue.adopt(new Attempt(services, KEY, 'me:77', terms), terms, 12, queue);
+    expect(backend.owners('removeWaiter')).toEqual([placed.request.owner]);
+  });
+
+  it('releases its place, too, if a request under it got no answer, and waits under another owner', async () => {
+    const { backend, runtime, waiter, placed } = await inLine();
+    await backend.tell('line');
+    await backend.last('acquire').fail('unknown');
+    expect(backend.owners('release')).toEqual([placed.request.owner]);
+    expect(backend.owners('removeWaiter')).toEqual([placed.request.owner]);
+    await runtime.advance(51);
+    expect(backend.last('acquire').request).toMatchObject({ owner: waiter.owner, waiterTimeout: WAITER_TIMEOUT });
+    expect(waiter.owner).not.toBe(placed.request.owner);
+  });
+
+  it('keeps a place whose owner was released by the backend until the next request is answered', async () => {
+    const { backend, waiter, placed } = await inLine();
+    await backend.tell('line');
+    await backend.last('acquire').busy({ spent: true });
+    await backend.tell('line');
+    expect(waiter.owner).not.toBe(placed.request.owner);
+    expect([backend.last('acquire').request.owner, backend.count('removeWaiter')]).toEqual([waiter.owner, 0]);
+    await backend.last('acquire').busy();
+    expect(backend.owners('removeWaiter')).toEqual([placed.request.owner]);
+    await backend.tell('line');
+    await backend.last('acquire').busy();
+    expect(backend.count('removeWaiter')).toBe(1);
+  });
+
+  it('asks again at once if the answer names its own place as the holder', async () => {
+    const { backend, placed } = await inLine();
+    await backend.tell('line');
+    await backend.last('acquire').busy({ holder: placed.request.owner });
+    expect(backend.count('acquire')).toBe(4);
+  });
+
+  it('waits without a line if the backend has lost the right to it', async () => {
+    const { backend, runtime, placed } = await inLine();
+    backend.line = undefined;
+    await backend.tell('line');
+    expect(backend.owners('removeWaiter')).toEqual([placed.request.owner]);
+    expect(backend.last('acquire').request.waiterTimeout).toBe(0);
+    await backend.last('acquire').busy();
+    expect(backend.types).toEqual(['reentrant']);
+    await backend.tell('reentrant');
+    await runtime.advance(12);
+    expect(backend.count('acquire')).toBe(4);
+  });
+
+  describe('for permits', () => {
+    it('leaves the line while it holds some and nobody waits', async () => {
+      const { backend, queue, runtime, guest, arrive } = lockScene('permits', { lines: true });
+      arrive({ permits: 2 });
+      await backend.last('acquire').grant();
+      const { waiter, leave } = guest({ permits: 2 });
+      await backend.last('acquire').busy();
+      await backend.confirm();
+      await backend.last('acquire').busy({ remaining: 5_000 });
+      const { owner } = waiter;
+      leave();
+      await runtime.settle();
+      expect(backend.owners('removeWaiter')).toEqual([owner]);
+      expect(queue.isAsking).toBe(false);
+      arrive({ permits: 2 });
+      expect(backend.count('acquire')).toBe(4);
+    });
+
+    it('gives up a place that lets more hold the lock than the next caller does', async () => {
+      const { backend, runtime, guest, arrive } = lockScene('permits', { lines: true });
+      const { waiter, leave } = guest({ permits: 3 });
+      const next = arrive({ permits: 2 });
+      for (const sent of backend.sent('acquire')) await sent.busy();
+      await backend.confirm();
+      await backend.last('acquire').busy();
+      const { owner } = waiter;
+      leave();
+      await runtime.settle();
+      expect(backend.owners('removeWaiter')).toEqual([owner]);
+      expect(backend.last('acquire').request.owner).toBe(next.owner);
+      expect(next.owner).not.toBe(owner);
+    });
+  });
+
+  describe('for readers', () => {
+    it('asks for one reader under the place, and the others follow it past the line', async () => {
+      const { backend, arrive, waiter } = await inLine('read', { type: 'read' });
+      const [second, third] = [arrive({ type: 'read' }), arrive({ type: 'read' })];
+      arrive({ type: 'write' });
+      const behind = arrive({ type: 'read' });
+      await backend.tell('line');
+      expect(backend.owners('acquire').slice(2)).toEqual([waiter.owner]);
+      await backend.last('acquire').grant();
+      expect(backend.owners('acquire').slice(3)).toEqual([second.owner, third.owner]);
+      for (const { request } of backend.sent('acquire').slice(3))
+        expect(request).toMatchObject({ pastLine: true, waiterTimeout: 0 });
+      expect([behind.follows, second.follows]).toEqual([false, true]);
+      await backend.sent('acquire')[3].busy();
+      expect(second.follows).toBe(false);
+    });
+  });
+
+  describe('begins before the backend has confirmed', () => {
+    const message = ({ request }: Sent, more: object = {}, grant: object = {}): Wake => ({
+      kind: 'message',
+      owner: request.owner,
+      lock: 'granted',
+      grant: { nonce: request.nonce as string, token: 5, reserved: 3, after: 0, ...grant },
+      ...more,
+    });
+
+    it('what a message grants to its place, once the request for the full lease has left', async () => {
+      const { backend, queue, runtime, waiter, placed } = await inLine();
+      await backend.tell('line', message(placed));
+      expect([backend.count('acquire'), backend.count('accept'), waiter.outcome]).toEqual([2, 1, undefined]);
+      expect(queue.holders).toHaveLength(1);
+      expect(backend.last('accept').request).toMatchObject({
+        key: KEY,
+        type: 'reentrant',
+        owner: placed.request.owner,
+        leaseTime: 30_000,
+        grant: { token: 5, nonce: placed.request.nonce },
+      });
+      backend.last('accept').request.sent();
+      expect(waiter.outcome).toBe('held');
+      const lock = lockOf(waiter);
+      expect([lock.owner, lock.token, lock.block?.size, lock.validFor, lock.fixed]).toEqual([
+        placed.request.owner,
+        5,
+        3,
+        CLAIM,
+        false,
+      ]);
+      await backend.last('accept').answer(true);
+      expect(lock.validFor).toBe(30_000);
+      await runtime.settle();
+      expect(backend.count('removeWaiter')).toBe(0);
+    });
+
+    it('with the answer if the request did not leave in time', async () => {
+      const { backend, runtime, waiter, placed } = await inLine();
+      await backend.tell('line', message(placed));
+      runtime.block(CLAIM / 2 + 1);
+      backend.last('accept').request.sent();
+      expect(waiter.outcome).toBeUndefined();
+      await backend.last('accept').answer(true);
+      expect(waiter.outcome).toBe('held');
+    });
+
+    it('serves nobody if the lock was lost before', async () => {
+      const { backend, queue, waiter, placed } = await inLine();
+      await backend.tell('line', message(placed));
+      const [lock] = queue.holders;
+      lock.lose(new Error('lost') as never);
+      backend.last('accept').request.sent();
+      await backend.last('accept').answer(true);
+      expect(waiter.outcome).toBeUndefined();
+    });
+
+    it.each<[string, (placed: Sent) => Wake]>([
+      ['is for another owner', (placed) => message(placed, { owner: 'me:55' })],
+      ['has another nonce', (placed) => message(placed, {}, { nonce: 'forged' })],
+      ['grants nothing', (placed) => message(placed, { grant: undefined })],
+      ['begins in the future', (placed) => message(placed, {}, { after: 20 })],
+    ])('but asks if the message %s', async (_, messageFor) => {
+      const { backend, placed } = await inLine();
+      await backend.tell('line', messageFor(placed));
+      expect([backend.count('acquire'), backend.count('accept')]).toEqual([3, 0]);
+    });
+
+    it('but asks if messages may have been lost', async () => {
+      const { backend } = await inLine();
+      await backend.tell('line', { kind: 'resync' });
+      expect([backend.count('acquire'), backend.count('accept')]).toEqual([3, 0]);
+    });
+
+    it.each([
+      [CLAIM - 1, 0],
+      [CLAIM, 1],
+    ])('a lease of %i ms only if it is as long as the claim', async (leaseTime, accepted) => {
+      const { backend, placed } = await inLine('reentrant', { leaseTime: ms(leaseTime), fixed: true });
+      await backend.tell('line', message(placed));
+      expect(backend.count('accept')).toBe(accepted);
+    });
+
+    it.each([
+      [validity(CLAIM) - CLAIM / 2, 1],
+      [validity(CLAIM) - CLAIM / 2 + 1, 0],
+    ])('%i ms after the claim began only if half of it is left', async (late, accepted) => {
+      const { backend, runtime, placed } = await inLine();
+      runtime.block(late);
+      await backend.tell('line', message(placed));
+      expect(backend.count('accept')).toBe(accepted);
+    });
+
+    it('but not if the clocks have diverged since', async () => {
+      const { backend, runtime, placed } = await inLine();
+      runtime.suspend(60_000);
+      await backend.tell('line', message(placed));
+      expect(backend.count('accept')).toBe(0);
+    });
+
+    it('but asks for a caller that tries once, which is first by then', async () => {
+      const { backend, queue, placed, waiter } = await inLine();
+      queue.line.dismiss(waiter, new Error('left'));
+      await backend.tell('line', message(placed));
+      expect([backend.count('accept'), queue.holders]).toEqual([0, []]);
+    });
+
+    it('but not while a request is under way, nor twice', async () => {
+      const { backend, queue, placed, arrive } = await inLine();
+      await backend.tell('line');
+      await backend.tell('line', message(placed));
+      await backend.tell('line', message(backend.last('acquire')));
+      expect(backend.count('accept')).toBe(0);
+      const asked = backend.last('acquire');
+      await asked.busy();
+      expect(backend.count('acquire')).toBe(4);
+      const last = backend.last('acquire');
+      await last.busy();
+      await backend.tell('line', message(last));
+      arrive();
+      await backend.tell('line', message(last));
+      expect([backend.count('accept'), queue.holders.length]).toEqual([1, 1]);
+    });
+
+    it('but asks as another owner if the backend has released the owner of the place', async () => {
+      const { backend, waiter } = await inLine();
+      await backend.tell('line');
+      const asked = backend.last('acquire');
+      await asked.busy({ spent: true });
+      await backend.tell('line', message(asked));
+      expect(backend.count('accept')).toBe(0);
+      expect(backend.last('acquire').request.owner).toBe(waiter.owner);
+      expect(waiter.owner).not.toBe(asked.request.owner);
+    });
+
+    it('and lets no caller ask as the owner that holds the lock', async () => {
+      const { backend, queue, runtime, guest, arrive } = lockScene('reentrant', { lines: true });
+      const { waiter, leave } = guest();
+      const next = arrive();
+      await backend.last('acquire').busy();
+      await backend.confirm();
+      const placed = backend.last('acquire');
+      await placed.busy();
+      const { owner } = placed.request;
+      await backend.tell('line', message(placed));
+      expect([waiter.owner === owner, next.owner === owner]).toEqual([false, false]);
+      leave();
+      await runtime.settle();
+      backend.last('accept').request.sent();
+      expect([queue.holders.length, backend.count('removeWaiter')]).toEqual([next.outcome === 'held' ? 1 : 0, 0]);
+    });
+  });
+});
+
+describe('a queue of callers that wait in the backend', () => {
+  const BUSY: Busy = { acquired: false, remaining: 5_000, holder: 'other:1' };
+  const blocked = (type: Parameters<typeof lockScene>[0] = 'reentrant') => {
+    const scene = lockScene(type, { blocking: true });
+    const guest = scene.guest();
+    return { ...scene, first: guest, sent: scene.backend.last('acquire') };
+  };
+
+  it('ends the wait of the request there when nobody waits here any more', async () => {
+    const { backend, ends, first, sent } = blocked();
+    first.leave();
+    expect(backend.stopped).toEqual([sent.request]);
+    await sent.busy();
+    expect([backend.heard.length, ends.count]).toEqual([0, 1]);
+  });
+
+  it('keeps the request while others wait', () => {
+    const { backend, first, arrive } = blocked();
+    arrive();
+    first.leave();
+    expect(backend.stopped).toEqual([]);
+  });
+
+  it('asks without waiting for a caller that tries once', () => {
+    const { backend, trier } = lockScene('reentrant', { blocking: true });
+    let waited = 0;
+    const { acquire } = backend.blocking as NonNullable<typeof backend.blocking>;
+    Object.assign(backend.blocking as object, {
+      acquire: (...call: Parameters<typeof acquire>) => {
+        waited++;
+        return acquire(...call);
+      },
+    });
+    trier();
+    expect([waited, backend.count('acquire')]).toEqual([0, 1]);
+  });
+
+  it('is undecided until the backend says that the request waits for the lock', async () => {
+    const { queue, runtime, sent, arrive, trier } = blocked();
+    expect(queue.isUndecided).toBe(true);
+    const once = trier();
+    expect(once.outcome).toBeUndefined();
+    sent.onWait(BUSY);
+    expect([queue.isUndecided, once.outcome]).toEqual([false, 'LockBusyError']);
+    expect(trier().outcome).toBe('LockBusyError');
+    const late = arrive({ waitTime: ms(1_000) });
+    await runtime.advance(1_001);
+    expect(late.error).toMatchObject({ name: 'LockBusyError', holder: 'other:1', remainingTime: 4_000 });
+    await sent.busy();
+    expect(queue.isUndecided).toBe(true); // asks for itself
+  });
+
+  it('is decided on a backend in which nobody waits', () => {
+    const { queue, arrive } = lockScene();
+    arrive();
+    expect(queue.isUndecided).toBe(false);
+    expect(lockScene('reentrant', { blocking: true }).queue.isUndecided).toBe(false);
+  });
+
+  it('refuses those that must not wait when the backend waits for a connection, and keeps the others', () => {
+    const { queue, sent, first, arrive, trier, caller } = blocked();
+    const once = trier();
+    const scoped = caller();
+    scoped.scoped = true;
+    queue.enqueue(scoped);
+    const patient = arrive();
+    sent.onWait(new BackendError('no connection', 'unavailable', 'refused'));
+    expect([once.outcome, scoped.outcome]).toEqual(['LockUnavailableError', 'LockUnavailableError']);
+    expect(once.error?.message).toContain('no connection');
+    expect([first.waiter.outcome, patient.outcome, queue.isUndecided]).toEqual([undefined, undefined, true]);
+  });
+
+  it('lets the record of the holder be read if any of them may leave', () => {
+    const looked: string[] = [];
+    for (const mayLeave of [false, true]) {
+      const { services, backend, arrive } = lockScene('reentrant', { blocking: true });
+      services.holders.expect = (owner) => void looked.push(`${owner} ${mayLeave}`);
+      arrive();
+      arrive(mayLeave ? { waitTime: ms(5_000) } : {});
+      backend.last('acquire').onWait(BUSY);
+    }
+    expect(looked).toEqual(['other:1 true']);
+  });
+});
+
+describe('a queue of callers that rest', () => {
+  /** How often the node is pinged in three seconds, because somebody rests. */
+  const pings = async ({ backend, runtime }: Scene) => {
+    await runtime.advance(3_000);
+    return backend.pings;
+  };
+
+  it('is not pinged for the only caller while its request is unanswered', async () => {
+    const scene = lockScene('reentrant', { health: true });
+    scene.arrive();
+    expect(await pings(scene)).toBe(0);
+  });
+
+  it('is pinged if others wait behind the one that asks, or behind a holder of this process', async () => {
+    const scene = lockScene('reentrant', { health: true });
+    scene.arrive();
+    scene.arrive();
+    expect(await pings(scene)).toBe(1);
+    const other = await held('reentrant', { health: true });
+    other.arrive();
+    expect(await pings(other as unknown as Scene)).toBe(1);
+  });
+
+  it('is pinged if another process holds the lock', async () => {
+    const scene = await resting('reentrant', { health: true });
+    expect(await pings(scene)).toBe(1);
+  });
+
+  it('is pinged if its request waits in the backend', async () => {
+    const scene = lockScene('reentrant', { health: true, blocking: true });
+    scene.arrive();
+    scene.backend.last('acquire').onWait({ acquired: false, remaining: -1, holder: 'other:1' });
+    expect(await pings(scene)).toBe(1);
+  });
+
+  it('keeps no process alive by callers whose waitTime is unlimited', async () => {
+    const { runtime, arrive } = lockScene();
+    arrive({ waitTime: ms(1_000) });
+    expect(runtime.keepAliveTimers).toBe(1);
+    const forever = lockScene();
+    forever.arrive();
+    expect(forever.runtime.keepAliveTimers).toBe(0);
+  });
+});
