@@ -217,6 +217,23 @@ describe('the queue of a fair lock', () => {
       expect(backend.count('acquire')).toBe(2);
     });
 
+    it('no more at the end of a lease once its last caller has the lock', async () => {
+      const { backend, runtime, waiter } = asking();
+      await backend.last('acquire').busy({ remaining: 5_000 });
+      await backend.tell('fair', message(waiter));
+      await backend.last('acquire').grant();
+      expect(runtime.keepAliveTimers).toBe(0);
+      await runtime.advance(WAITER_TIMEOUT);
+      expect(backend.count('refreshWaiters')).toBe(0);
+    });
+
+    it('whether it answers while anybody waits', async () => {
+      const { backend, runtime, arrive } = fairScene({ health: true });
+      arrive();
+      await runtime.advance(3_000);
+      expect(backend.pings).toBe(1);
+    });
+
     it('in a timer that keeps the process alive, for as long as anybody waits', async () => {
       const { backend, runtime, guest } = fairScene();
       const [first, second] = [guest(), guest()];

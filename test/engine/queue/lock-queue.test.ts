@@ -1,4 +1,4 @@
-import { BackendError, type Busy, CLAIM, type Wake } from '../../../lib/backends/lock-backend.js';
+import { BackendError, type Busy, CLAIM, type ReleaseRequest, type Wake } from '../../../lib/backends/lock-backend.js';
 import { Attempt } from '../../../lib/engine/ask/attempt.js';
 import type { HeldLock } from '../../../lib/engine/hold/held-lock.js';
 import { validity } from '../../../lib/engine/hold/lease-clock.js';
@@ -50,6 +50,14 @@ describe('a queue of callers asks the backend', () => {
     expect(request.reserve).toBe(64);
     arrive();
     expect([backend.count('acquire'), request.reserve]).toEqual([1, 64]);
+  });
+
+  it('for no fewer tokens when those for whom they were asked have left', () => {
+    const { backend, guest, arrive } = lockScene();
+    const guests = [guest(), guest()];
+    for (const { leave } of guests) leave();
+    arrive();
+    expect([backend.count('acquire'), backend.last('acquire').request.reserve]).toEqual([1, 64]);
   });
 
   it('for tokens from the beginning if others wait already', async () => {
@@ -252,6 +260,60 @@ describe('a queue of callers behind another process', () => {
     expect(backend.count('acquire')).toBe(1);
   });
 
+  it('refuses one that tries once when another caller of its process has got the lock', async () => {
+    const { backend, arrive, trier } = lockScene();
+    const first = arrive();
+    const once = trier();
+    await backend.last('acquire').grant();
+    expect([first.outcome, once.outcome]).toEqual(['held', 'LockBusyError']);
+  });
+
+  it.each(['busy', 'grant'] as const)(
+    'refuses one that tries once only when its own request has ended: %s',
+    async (answer) => {
+      const { backend, trier } = lockScene('read');
+      const [first, second] = [trier(), trier()];
+      await backend.sent('acquire')[0].busy();
+      expect([first.outcome, second.outcome]).toEqual(['LockBusyError', undefined]);
+      await backend.sent('acquire')[1][answer]();
+      expect(second.outcome).toBe(answer === 'busy' ? 'LockBusyError' : 'held');
+    },
+  );
+
+  it('refuses one that tries once while a reader of its process rests, although another one asks', async () => {
+    const { backend, arrive, trier } = lockScene('read');
+    arrive();
+    arrive();
+    await backend.sent('acquire')[0].busy();
+    expect(trier().outcome).toBe('LockBusyError');
+  });
+
+  it('refuses one that tries to write once while its process reads, although another reader asks', async () => {
+    const { backend, arrive, trier } = lockScene('read');
+    arrive();
+    await backend.last('acquire').grant();
+    arrive();
+    expect(trier({ type: 'write' }).outcome).toBe('LockBusyError');
+  });
+
+  it('asks at once for the next caller when the one that rested beside a holder has left', async () => {
+    for (const [type, options] of [
+      ['permits', { permits: 2 }],
+      ['read', {}],
+    ] as const) {
+      const { backend, runtime, arrive, guest } = lockScene(type);
+      arrive(options);
+      await backend.last('acquire').grant();
+      const { leave } = guest(options);
+      await backend.last('acquire').busy({ remaining: 5_000 });
+      leave();
+      await runtime.settle();
+      expect(runtime.keepAliveTimers).toBe(0);
+      arrive(options);
+      expect(backend.count('acquire')).toBe(3);
+    }
+  });
+
   it('asks its next callers without a pause, and without the others, when all have left', async () => {
     const { backend, ends, runtime, guest } = lockScene();
     const { leave } = guest();
@@ -324,6 +386,12 @@ describe('a queue of callers behind a holder of its own process', () => {
     expect(backend.last('transfer').request).toMatchObject({ from: lock.owner, to: first.owner });
     await backend.last('transfer').grant();
     expect([first.outcome, second.outcome, backend.count('release')]).toEqual(['held', undefined, 0]);
+  });
+
+  it('asks nothing for readers behind a writer', async () => {
+    const { backend, arrive } = await held('write');
+    arrive({ type: 'read' });
+    expect(backend.count('acquire')).toBe(1);
   });
 
   it('refuses those that try once', async () => {
@@ -400,7 +468,12 @@ describe('a queue of callers while a release of its process is unanswered', () =
     return scene;
   };
 
-  it('asks nothing until it is answered', async () => {
+  it('asks nothing until it is answered, not even for readers', async () => {
+    const reading = await departing('read');
+    reading.arrive();
+    expect(reading.backend.count('acquire')).toBe(1);
+    await reading.backend.last('release').answer(RELEASED);
+    expect(reading.backend.count('acquire')).toBe(2);
     const { backend, queue, lock, arrive } = await departing();
     expect([queue.isAsking, queue.leaving]).toEqual([true, lock.owner]);
     arrive();
@@ -477,6 +550,54 @@ describe('a queue of callers while a release of its process is unanswered', () =
   });
 });
 
+describe('a queue of callers while a release of its process is not sent yet', () => {
+  const unsent = async (kind: 'reentrant' | 'write' = 'reentrant') => {
+    const scene = await held(kind);
+    scene.backend.hold('release');
+    const released = scene.queue.giveBack(scene.lock);
+    const release = scene.backend.last('release').request as ReleaseRequest;
+    release.unsent = true;
+    return { ...scene, release, released };
+  };
+
+  it('withdraws it for the caller that arrives, which may leave as any other', async () => {
+    const { backend, queue, runtime, release, lock, arrive } = await unsent();
+    const next = arrive({ waitTime: ms(1_000) });
+    expect([release.withdrawn, backend.count('acquire')]).toEqual([true, 1]);
+    expect(backend.last('transfer').request).toMatchObject({ from: lock.owner, to: next.owner });
+    await runtime.advance(1_001);
+    expect(next.outcome).toBe('LockBusyError');
+    await backend.last('transfer').grant();
+    expect(queue.holders).toEqual([]);
+    expect(backend.count('release')).toBe(2);
+  });
+
+  it('pings the node while the caller waits for the transfer', async () => {
+    const { backend, runtime, arrive } = await unsent();
+    backend.withHealth();
+    arrive();
+    await runtime.advance(3_000);
+    expect(backend.pings).toBe(1);
+  });
+
+  it('leaves it alone if another caller waits already that cannot have the lock without asking', async () => {
+    const { release, arrive } = await unsent('write');
+    arrive({ type: 'read' });
+    arrive({ type: 'write' });
+    expect(release.withdrawn).toBe(false);
+  });
+
+  it('leaves it alone for a caller that tries once, and while an adoption has reserved the lock', async () => {
+    const first = await unsent();
+    first.trier();
+    expect(first.release.withdrawn).toBe(false);
+    const second = await unsent();
+    void second.queue.awaitClaim();
+    second.arrive();
+    expect(second.release.withdrawn).toBe(false);
+  });
+});
+
 describe('a queue of callers from which one leaves', () => {
   it('asks for the next one only when the request of the first one is answered', async () => {
     const { backend, guest, arrive } = lockScene();
@@ -510,6 +631,18 @@ describe('a queue of callers from which one leaves', () => {
     await runtime.settle();
     expect(backend.owners('removeWaiter')).toEqual([owner]);
     expect(backend.owners('acquire').slice(2)).toEqual([reader.owner]);
+  });
+
+  it('gives up the announcement of a writer only when its request is answered', async () => {
+    const { backend, runtime, guest, arrive } = lockScene('write');
+    const { waiter, leave } = guest();
+    const { owner } = waiter;
+    arrive({ type: 'read' });
+    leave();
+    await runtime.settle();
+    expect(backend.count('removeWaiter')).toBe(0);
+    await backend.last('acquire').busy();
+    expect(backend.owners('removeWaiter')).toEqual([owner]);
   });
 
   it('keeps the announcement for the next writer, which asks under its owner', async () => {
@@ -576,8 +709,9 @@ describe('a queue of callers for which a caller has reserved the lock', () => {
   });
 
   it('keeps those that try once waiting, until the reservation takes longer', () => {
-    const { queue, trier } = lockScene();
+    const { queue, arrive, trier } = lockScene();
     queue.claim();
+    arrive();
     const once = trier();
     expect(once.outcome).toBeUndefined();
     queue.claimFailed(new BackendError('no connection', 'unavailable', 'unknown'));
