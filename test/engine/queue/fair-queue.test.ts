@@ -390,6 +390,16 @@ describe('the queue of a fair lock', () => {
       expect(backend.owners('acquire')).toEqual([owner, waiter.owner]);
     });
 
+    it('when its process has released it by force while a later request was refused, and gives up its position', async () => {
+      const { backend, services, waiter } = await waiting();
+      const { owner } = waiter;
+      await backend.tell('fair', message(waiter));
+      services.pendingAttempts.interfere({ key: KEY, owners: [owner] }, 'removed');
+      await backend.last('acquire').fail('refused');
+      expect(waiter.owner).not.toBe(owner);
+      expect([backend.owners('release'), backend.owners('removeWaiter')]).toEqual([[owner], [owner]]);
+    });
+
     it('but does not ask again if it has left meanwhile', async () => {
       const { backend, services, ends, guest } = fairScene();
       const { waiter, leave } = guest();
@@ -412,6 +422,8 @@ describe('the queue of a fair lock', () => {
       await second.busy();
       await third.fail('unknown');
       await backend.tell('fair', message(pending));
+      queue.removed(['me:55']);
+      expect(waiter.owner).toBe(owners[0]);
       queue.removed(owners);
       await runtime.settle();
       expect(waiter.owner).not.toBe(owners[0]);

@@ -904,10 +904,12 @@ describe('a queue in which only the newest caller waits', () => {
   });
 
   it('asks although its process holds the lock, once at a time', async () => {
-    const { backend, arrive } = lockScene('newest', { lines: true });
+    const { backend, queue, runtime, arrive } = lockScene('newest', { lines: true });
     const holder = arrive({ newest: true });
     await backend.last('acquire').grant();
+    await runtime.advance(100);
     const next = arrive({ newest: true });
+    expect(queue.askedAt).toBe(100);
     expect([holder.outcome, backend.owners('acquire')]).toEqual(['held', [holder.owner, next.owner]]);
     arrive({ newest: true });
     expect(backend.count('acquire')).toBe(2);
@@ -1400,6 +1402,19 @@ describe('a queue of callers that rest', () => {
   it('is pinged if another process holds the lock', async () => {
     const scene = await resting('reentrant', { health: true });
     expect(await pings(scene)).toBe(1);
+  });
+
+  it('leaves no timer when all of them were served, and have given the lock back', async () => {
+    const { backend, queue, runtime, lock, arrive } = await held('reentrant', { health: true });
+    const next = arrive();
+    const { timers } = runtime;
+    void queue.giveBack(lock);
+    await backend.last('transfer').grant();
+    await queue.giveBack(lockOf(next));
+    await runtime.settle();
+    expect(timers).toBeGreaterThan(1);
+    await runtime.advance(1_500); // the watchdog finds nothing to do
+    expect(runtime.timers).toBe(0);
   });
 
   it('is pinged if its request waits in the backend', async () => {
