@@ -30,8 +30,8 @@ export class FairQueue implements LockKeeper, Asker<LockWaiter, AcquireReply> {
   readonly line: WaitingLine;
   private readonly tenure: Tenure;
   private readonly byOwner = new Map<string, LockWaiter>();
-  /** The timer for each waiter's next attempt after a failure. */
-  private readonly retries = new Map<LockWaiter, Timer>();
+  /** The timer for each waiter's next attempt after a failure. It may have fired already. */
+  private readonly retries = new WeakMap<LockWaiter, Timer>();
   private readonly backOff: BackOff;
   private readonly heartbeat: WaiterHeartbeat<LockWaiter>;
   private subscription: Subscription | undefined;
@@ -97,10 +97,8 @@ export class FairQueue implements LockKeeper, Asker<LockWaiter, AcquireReply> {
   private forgetWaiter(waiter: LockWaiter): void {
     this.byOwner.delete(waiter.owner);
     this.retries.get(waiter)?.cancel();
-    this.retries.delete(waiter);
     if (!this.line.isEmpty) return;
     this.timer?.cancel();
-    this.timer = undefined;
     this.heartbeat.stop();
   }
 
@@ -110,7 +108,6 @@ export class FairQueue implements LockKeeper, Asker<LockWaiter, AcquireReply> {
     this.subscription = undefined;
     for (const subscription of this.otherTypes.values()) subscription.close();
     this.otherTypes.clear();
-    this.line.close();
     this.onIdle(this);
   }
 
@@ -192,12 +189,8 @@ export class FairQueue implements LockKeeper, Asker<LockWaiter, AcquireReply> {
     else {
       if (!this.failing) outages.attemptFailed(() => this.line.unavailable(waiter));
       this.failing = true;
-      const retry = () => {
-        this.retries.delete(waiter);
-        this.ask(waiter);
-      };
       this.retries.get(waiter)?.cancel(); // the waiter may have been woken meanwhile, and have failed again
-      this.retries.set(waiter, runtime.timer(this.backOff.next(), retry, 'keep-alive'));
+      this.retries.set(waiter, runtime.timer(this.backOff.next(), () => this.ask(waiter), 'keep-alive'));
     }
   }
 
@@ -225,9 +218,7 @@ export class FairQueue implements LockKeeper, Asker<LockWaiter, AcquireReply> {
     const subscription = backend.subscribe(this.key, 'fair', clientId, (wake) => this.heard(wake));
     this.subscription = subscription;
     // A release may have been missed before the subscription was confirmed, so ask once more.
-    subscription.ready.then(() => {
-      if (this.subscription === subscription) this.askAll();
-    });
+    subscription.ready.then(() => this.askAll());
   }
 
   /**
@@ -239,9 +230,7 @@ export class FairQueue implements LockKeeper, Asker<LockWaiter, AcquireReply> {
     const { backend, clientId } = this.services;
     const subscription = backend.subscribe(this.key, heldAs, clientId, () => this.askFirst());
     this.otherTypes.set(heldAs, subscription);
-    subscription.ready.then(() => {
-      if (this.otherTypes.get(heldAs) === subscription) this.askFirst();
-    });
+    subscription.ready.then(() => this.askFirst());
   }
 
   private heard(wake: Wake): void {
