@@ -168,10 +168,7 @@ export class LockQueue implements LockKeeper, Asker<LockWaiter, AcquireReply> {
 
   /** Adds a waiter, which is served or refused later. */
   enqueue(waiter: LockWaiter): void {
-    if (waiter.triesOnce && this.isBusyFor(waiter)) {
-      waiter.refuse(this.line.refusal(waiter));
-      return this.endIfIdle();
-    }
+    if (waiter.triesOnce && this.isBusyFor(waiter)) return waiter.refuse(this.line.refusal(waiter));
     const { waiting } = this;
     waiting.push(waiter);
     const { recallable } = this.tenure;
@@ -180,7 +177,7 @@ export class LockQueue implements LockKeeper, Asker<LockWaiter, AcquireReply> {
     if (this.asking?.reserve === 0) this.asking.reserve = this.reserve;
     if (waiter.mayLeave) this.line.watch(waiter);
     if (waiting.length > 1 || this.tenure.isHeld) this.line.rest();
-    if (waiting.first === waiter || !this.isOneByOne || waiter.triesOnce) this.serveNext();
+    if (waiting.first === waiter || !this.isOneByOne) this.serveNext();
   }
 
   /** Removes the traces of a waiter in the backend: at once, or when its pending request is answered. */
@@ -300,7 +297,6 @@ export class LockQueue implements LockKeeper, Asker<LockWaiter, AcquireReply> {
   endIfIdle(): void {
     if (!this.line.isIdle) return;
     const { again } = this;
-    this.leaveLine();
     const { isClosing } = this.services.admission;
     if (!isClosing && again !== undefined && again.usefulFor > 0) return again.whenUseless(() => this.endIfIdle());
     again?.close();
@@ -313,7 +309,7 @@ export class LockQueue implements LockKeeper, Asker<LockWaiter, AcquireReply> {
 
   private get reserve(): number {
     const { first } = this.waiting;
-    const most = first === undefined || this.type !== 'permits' ? 1 : Math.max(1, this.roomFor(first));
+    const most = first === undefined ? 1 : Math.max(1, this.roomFor(first));
     return this.waiting.length > most ? this.handOff.reserve : (this.handOffs?.reserve ?? 0);
   }
 
