@@ -915,6 +915,17 @@ describe('a queue in which only the newest caller waits', () => {
     expect(backend.count('acquire')).toBe(2);
   });
 
+  it('keeps its place when it asks again', async () => {
+    const { backend, arrive } = lockScene('newest', { lines: true });
+    const waiter = arrive({ newest: true });
+    await backend.last('acquire').busy();
+    await backend.confirm();
+    await backend.last('acquire').busy();
+    await backend.tell('line');
+    expect(backend.owners('acquire')).toEqual([waiter.owner, waiter.owner, waiter.owner]);
+    expect(backend.count('removeWaiter')).toBe(0);
+  });
+
   it('refuses a caller whose place was taken by another process, and forgets the place', async () => {
     const { backend, ends, arrive } = lockScene('newest', { lines: true });
     const waiter = arrive({ newest: true });
@@ -1135,6 +1146,23 @@ describe('a queue of callers that waits in line', () => {
       await backend.sent('acquire')[3].busy();
       expect(second.follows).toBe(false);
     });
+
+    it('lets nobody go past the line with a reader that has no place, or behind a writer', async () => {
+      const { backend, runtime, arrive } = lockScene('read', { lines: true });
+      arrive();
+      arrive();
+      await backend.sent('acquire')[0].grant();
+      await backend.sent('acquire')[1].fail();
+      await runtime.advance(51);
+      expect(backend.last('acquire').request.pastLine).toBe(false);
+
+      const writing = await inLine('write', { type: 'write' });
+      const reader = writing.arrive({ type: 'read' });
+      await writing.backend.tell('line');
+      await writing.backend.last('acquire').grant();
+      await writing.queue.giveBack(lockOf(writing.waiter));
+      expect(writing.backend.last('acquire').request).toMatchObject({ owner: reader.owner, pastLine: false });
+    });
   });
 
   describe('begins before the backend has confirmed', () => {
@@ -1230,11 +1258,69 @@ describe('a queue of callers that waits in line', () => {
       expect(backend.count('accept')).toBe(accepted);
     });
 
-    it('but not if the clocks have diverged since', async () => {
+    it.each([60_000, -5_000])('but not if the clocks have diverged since: by %i ms', async (gain) => {
       const { backend, runtime, placed } = await inLine();
-      runtime.suspend(60_000);
+      runtime.setWallClock(gain);
       await backend.tell('line', message(placed));
       expect(backend.count('accept')).toBe(0);
+    });
+
+    it('once, although it hears twice that the request has left', async () => {
+      const { backend, queue, waiter, placed } = await inLine();
+      await backend.tell('line', message(placed));
+      backend.last('accept').request.sent();
+      backend.last('accept').request.sent();
+      await backend.last('accept').answer(true);
+      expect([queue.holders, backend.count('release')]).toEqual([[waiter.held], 0]);
+    });
+
+    it('but loses it if the backend says that its owner does not hold the lock', async () => {
+      const { backend, queue, waiter, placed } = await inLine();
+      await backend.tell('line', message(placed));
+      backend.last('accept').request.sent();
+      await backend.last('accept').answer(false);
+      expect(lockOf(waiter).lost).toBeDefined();
+      expect(queue.holders).toEqual([]);
+    });
+
+    it('but not while an adoption has reserved the lock', async () => {
+      const { backend, queue, placed } = await inLine();
+      void queue.awaitClaim();
+      await backend.tell('line', message(placed));
+      expect([backend.count('accept'), backend.count('acquire')]).toEqual([0, 2]);
+    });
+
+    it('but asks for a permit beside others', async () => {
+      const { backend, arrive } = lockScene('permits', { lines: true });
+      const two = { permits: 2 };
+      arrive(two);
+      await backend.last('acquire').grant();
+      arrive(two);
+      await backend.last('acquire').busy();
+      await backend.confirm();
+      const placed = backend.last('acquire');
+      await placed.busy();
+      await backend.tell('line', message(placed));
+      expect([backend.count('accept'), backend.count('acquire')]).toEqual([0, 4]);
+    });
+
+    it('but not while another request for a permit is under way', async () => {
+      const { backend, queue, arrive } = lockScene('permits', { lines: true });
+      const ten = { permits: 10 };
+      const holders = [arrive(ten)];
+      await backend.last('acquire').busy();
+      await backend.confirm();
+      await backend.last('acquire').grant();
+      holders.push(arrive(ten));
+      await backend.last('acquire').grant();
+      arrive(ten);
+      arrive(ten);
+      const [placed, beside] = backend.sent('acquire').slice(3);
+      expect([placed.request.waiterTimeout, beside.request.waiterTimeout]).toEqual([WAITER_TIMEOUT, 0]);
+      for (const holder of holders) await queue.giveBack(lockOf(holder));
+      await placed.busy();
+      await backend.tell('line', message(placed));
+      expect([queue.holders, backend.count('accept')]).toEqual([[], 0]);
     });
 
     it('but asks for a caller that tries once, which is first by then', async () => {
@@ -1242,6 +1328,23 @@ describe('a queue of callers that waits in line', () => {
       queue.line.dismiss(waiter, new Error('left'));
       await backend.tell('line', message(placed));
       expect([backend.count('accept'), queue.holders]).toEqual([0, []]);
+    });
+
+    it('but not for a caller that has left while its request is under way', async () => {
+      const { backend, queue, runtime, guest } = lockScene('reentrant', { lines: true });
+      const { leave } = guest();
+      await backend.last('acquire').busy();
+      await backend.confirm();
+      const asked = backend.last('acquire');
+      leave();
+      await runtime.settle();
+      await backend.tell('line', message(asked));
+      await asked.busy();
+      expect([backend.count('accept'), queue.holders, backend.owners('removeWaiter')]).toEqual([
+        0,
+        [],
+        [asked.request.owner],
+      ]);
     });
 
     it('but not while a request is under way, nor twice', async () => {

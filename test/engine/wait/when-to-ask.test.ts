@@ -309,6 +309,44 @@ describe('what decides when to ask again', () => {
       expect(times.size).toBeGreaterThan(3);
     });
 
+    it('does not try later because another message comes meanwhile', async () => {
+      const { runtime, subscriptions, tries, busy } = setUp(10);
+      runtime.random = () => 0.99;
+      busy();
+      subscriptions[0].hear(message);
+      await runtime.advance(8);
+      subscriptions[0].hear(message);
+      await runtime.advance(4);
+      expect(tries).toHaveLength(1);
+    });
+
+    it('does not wait while a request is under way, but asks at once after it', () => {
+      const { when, runtime, subscriptions, busy } = setUp(10);
+      busy();
+      when.recheck();
+      when.begin();
+      subscriptions[0].hear(message);
+      expect([when.resting, runtime.timers]).toEqual([false, 0]);
+      expect([when.busy(-1), when.resting]).toEqual([false, false]);
+    });
+
+    it('does not wait any longer when a request beside it has an older answer', () => {
+      const { when, runtime, subscriptions } = setUp(10);
+      const [first, second] = [when.begin(), when.begin()];
+      when.busy(-1, undefined, first);
+      subscriptions[0].hear(message);
+      expect([when.resting, runtime.timers]).toEqual([true, 1]);
+      expect(when.busy(-1, undefined, second)).toBe(false);
+      expect([when.resting, runtime.timers]).toEqual([false, 0]);
+    });
+
+    it('tries at once when it listens', async () => {
+      const { subscriptions, tries, busy } = setUp(10);
+      busy();
+      await subscriptions[0].confirm();
+      expect(tries).toHaveLength(1);
+    });
+
     it('tries at once if messages may have been lost', () => {
       const { subscriptions, tries, busy } = setUp(10);
       busy();
