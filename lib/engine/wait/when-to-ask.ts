@@ -89,7 +89,7 @@ export class WhenToAsk {
     this.answered();
     if (heldAs !== undefined) this.listenTo(heldAs);
     else this.stopListeningToOthers();
-    if (this.subscription !== undefined && (changesBefore < this.changes || this.outdated)) {
+    if (changesBefore < this.changes || this.outdated) {
       // Perhaps nobody can ask before a request beside this one is answered, which is newer.
       this.outdated = true;
       if (this.leftToOthers < this.changes) {
