@@ -190,7 +190,10 @@ export class FairQueue implements LockKeeper, Asker<LockWaiter, AcquireReply> {
       if (!this.failing) outages.attemptFailed(() => this.line.unavailable(waiter));
       this.failing = true;
       this.retries.get(waiter)?.cancel(); // the waiter may have been woken meanwhile, and have failed again
-      this.retries.set(waiter, runtime.timer(this.backOff.next(), () => this.ask(waiter), 'keep-alive'));
+      this.retries.set(
+        waiter,
+        runtime.timer(this.backOff.next(), () => this.ask(waiter), 'keep-alive'),
+      );
     }
   }
 

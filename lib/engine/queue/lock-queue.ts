@@ -365,7 +365,7 @@ export class LockQueue implements LockKeeper, Asker<LockWaiter, AcquireReply> {
   private granted(waiter: LockWaiter, outcome: Granted): void {
     const { reply, answeredAt } = outcome;
     this.again?.acquired();
-    if (this.type === 'permits') this.sideBySide = Math.max(1, Math.min(this.sideBySide * 2, MOST_PERMITS));
+    if (this.type === 'permits') this.sideBySide = Math.max(1, this.sideBySide * 2);
     if (this.place?.owner === outcome.owner && outcome.type === 'read') this.letFollow();
     const held = new HeldLock(this, outcome, waiter.terms.fixed, reply, Math.floor(answeredAt.monotonic));
     this.hold(held, answeredAt);
@@ -435,11 +435,9 @@ export class LockQueue implements LockKeeper, Asker<LockWaiter, AcquireReply> {
     held.claim = { unanswered: false, accept };
     held.validFor = CLAIM;
     head.dropPlace(owner);
-    this.placeOf?.dropPlace(owner);
     pendingAttempts.granted();
     this.again?.acquired();
     this.hold(held, now);
-    this.serveNext();
     return true;
   }
 
