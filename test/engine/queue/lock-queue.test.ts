@@ -157,6 +157,17 @@ describe('a queue of callers that got no answer', () => {
     expect([runtime.timers, ends.count, backend.heard.length]).toEqual([0, 1, 0]);
   });
 
+  it('does not let a reader pause because another one, which tried once, got no answer', async () => {
+    const { backend, arrive, trier } = lockScene('read');
+    arrive();
+    await backend.last('acquire').grant();
+    const once = trier();
+    await backend.last('acquire').fail();
+    expect(once.outcome).toBe('LockUnavailableError');
+    arrive();
+    expect(backend.count('acquire')).toBe(3);
+  });
+
   it('does not pause after an error that is no outage', async () => {
     const { backend, runtime, logger, arrive } = lockScene();
     arrive();
@@ -240,6 +251,19 @@ describe('a queue of callers behind another process', () => {
     expect(backend.count('acquire')).toBe(2);
     await backend.last('acquire').busy();
     expect(backend.types).toEqual(['reentrant']);
+  });
+
+  it('asks again at once if a message came after a request was sent, although another request is newer', async () => {
+    const { backend, arrive } = lockScene('read');
+    arrive();
+    await backend.last('acquire').busy();
+    await backend.confirm();
+    const older = backend.last('acquire');
+    await backend.tell('read');
+    arrive();
+    expect(backend.count('acquire')).toBe(3);
+    await older.busy();
+    expect(backend.count('acquire')).toBe(4);
   });
 
   it('does not listen if its only caller tried once', async () => {
@@ -633,17 +657,20 @@ describe('a queue of callers from which one leaves', () => {
     expect(backend.owners('acquire').slice(2)).toEqual([reader.owner]);
   });
 
-  it('gives up the announcement of a writer only when its request is answered', async () => {
-    const { backend, runtime, guest, arrive } = lockScene('write');
-    const { waiter, leave } = guest();
-    const { owner } = waiter;
-    arrive({ type: 'read' });
-    leave();
-    await runtime.settle();
-    expect(backend.count('removeWaiter')).toBe(0);
-    await backend.last('acquire').busy();
-    expect(backend.owners('removeWaiter')).toEqual([owner]);
-  });
+  it.each(['busy', 'fail'] as const)(
+    'gives up the announcement of a writer only when its request has ended: %s',
+    async (end) => {
+      const { backend, runtime, guest, arrive } = lockScene('write');
+      const { waiter, leave } = guest();
+      const { owner } = waiter;
+      arrive({ type: 'read' });
+      leave();
+      await runtime.settle();
+      expect(backend.count('removeWaiter')).toBe(0);
+      await backend.last('acquire')[end]();
+      expect(backend.owners('removeWaiter')).toEqual([owner]);
+    },
+  );
 
   it('keeps the announcement for the next writer, which asks under its owner', async () => {
     const { backend, runtime, guest, arrive } = lockScene('write');
@@ -1083,6 +1110,15 @@ describe('a queue of callers that waits in line', () => {
     expect(backend.count('acquire')).toBe(4);
   });
 
+  it('asks again at once if its place was given up with a busy answer, because it would hear of nothing', async () => {
+    const { backend, waiter, placed } = await inLine();
+    await backend.tell('line');
+    await backend.last('acquire').busy({ validUntil: 100 });
+    expect(backend.owners('release')).toEqual([placed.request.owner]);
+    expect(backend.count('acquire')).toBe(4);
+    expect(backend.last('acquire').request).toMatchObject({ owner: waiter.owner, waiterTimeout: WAITER_TIMEOUT });
+  });
+
   it('waits without a line if the backend has lost the right to it', async () => {
     const { backend, runtime, placed } = await inLine();
     backend.line = undefined;
@@ -1093,6 +1129,24 @@ describe('a queue of callers that waits in line', () => {
     expect(backend.types).toEqual(['reentrant']);
     await backend.tell('reentrant');
     await runtime.advance(12);
+    expect(backend.count('acquire')).toBe(4);
+  });
+
+  it('leaves the line as soon as it learns that it is gone', async () => {
+    const { backend, placed } = await inLine();
+    await backend.tell('line');
+    backend.line = undefined;
+    await backend.last('acquire').fail();
+    expect(backend.owners('removeWaiter')).toEqual([placed.request.owner]);
+    expect(backend.types).toEqual([]);
+  });
+
+  it('listens beside the line for the release of a holder that does not serve it', async () => {
+    const { backend } = await inLine();
+    await backend.tell('line');
+    await backend.last('acquire').busy({ heldAs: 'reentrant' });
+    expect(backend.types).toEqual(['line', 'reentrant']);
+    await backend.tell('reentrant');
     expect(backend.count('acquire')).toBe(4);
   });
 
@@ -1202,6 +1256,25 @@ describe('a queue of callers that waits in line', () => {
       expect(backend.count('removeWaiter')).toBe(0);
     });
 
+    it('and shows that the backend grants locks again', async () => {
+      const { backend, services, placed } = await inLine();
+      const refusal = { error: new BackendError('OOM', 'unavailable', 'refused'), at: 0, isOver: false };
+      services.pendingAttempts.refusal = refusal;
+      await backend.tell('line', message(placed));
+      expect(refusal.isOver).toBe(true);
+    });
+
+    it('and asks for the next caller after the release', async () => {
+      const { backend, queue, runtime, waiter, placed, arrive } = await inLine();
+      await backend.tell('line', message(placed));
+      backend.last('accept').request.sent();
+      await backend.last('accept').answer(true);
+      await runtime.advance(100); // longer than the lock may stay in the process
+      const next = arrive();
+      await queue.giveBack(lockOf(waiter));
+      expect(backend.owners('acquire').slice(2)).toEqual([next.owner]);
+    });
+
     it('with the answer if the request did not leave in time', async () => {
       const { backend, runtime, waiter, placed } = await inLine();
       await backend.tell('line', message(placed));
@@ -1220,6 +1293,8 @@ describe('a queue of callers that waits in line', () => {
       backend.last('accept').request.sent();
       await backend.last('accept').answer(true);
       expect(waiter.outcome).toBeUndefined();
+      expect(backend.last('acquire').request.owner).toBe(waiter.owner);
+      expect(waiter.owner).not.toBe(placed.request.owner);
     });
 
     it.each<[string, (placed: Sent) => Wake]>([
