@@ -1,6 +1,6 @@
 import { BackendError, type Busy, CLAIM, type ReleaseRequest, type Wake } from '../../../lib/backends/lock-backend.js';
 import { Attempt } from '../../../lib/engine/ask/attempt.js';
-import type { HeldLock } from '../../../lib/engine/hold/held-lock.js';
+import type { HeldLock, LockKeeper } from '../../../lib/engine/hold/held-lock.js';
 import { validity } from '../../../lib/engine/hold/lease-clock.js';
 import { ms } from '../../support/lock-world.js';
 import { KEY, lockScene, type Sent, type TestWaiter, WAITER_TIMEOUT } from './scripted-scene.js';
@@ -39,6 +39,14 @@ describe('a queue of callers asks the backend', () => {
     const { request } = backend.last('acquire');
     expect(request).toMatchObject({ key: KEY, type, owner: waiter.owner, reserve: 0, waiterTimeout, pastLine: false });
     expect([request.newest, queue.isAsking]).toEqual([undefined, true]);
+  });
+
+  it('without a trace for a writer that tries once', async () => {
+    const { backend, trier } = lockScene('write');
+    trier();
+    expect(backend.last('acquire').request).toMatchObject({ waiterTimeout: 0, nonce: undefined });
+    await backend.last('acquire').busy();
+    expect(backend.count('removeWaiter')).toBe(0);
   });
 
   it('once for all that wait, with tokens for those behind the first one', () => {
@@ -130,7 +138,7 @@ describe('a queue of callers that got no answer', () => {
     const waiter = arrive();
     await backend.last('acquire').fail('unknown');
     expect(backend.count('acquire')).toBe(1);
-    expect(backend.owners('release')).toEqual(['me:1']);
+    expect([backend.owners('release'), backend.owners('removeWaiter')]).toEqual([['me:1'], []]);
     await runtime.advance(51);
     expect(backend.owners('acquire')).toEqual(['me:1', waiter.owner]);
     await backend.last('acquire').fail();
@@ -418,6 +426,24 @@ describe('a queue of callers behind a holder of its own process', () => {
     expect(backend.count('acquire')).toBe(1);
   });
 
+  it.each(['no answer', 'gone'])(
+    'asks for the first one as another owner if a transfer to it has failed: %s',
+    async (how) => {
+      const { backend, queue, runtime, lock, arrive } = await held();
+      const next = arrive();
+      void queue.giveBack(lock);
+      const { to } = backend.last('transfer').request;
+      if (how === 'gone') await backend.last('transfer').answer(undefined);
+      else await backend.last('transfer').fail('unknown');
+      expect(next.owner).not.toBe(to);
+      expect(backend.owners('acquire').slice(1)).toEqual([next.owner]);
+      expect([...backend.owners('release')].sort()).toEqual(how === 'gone' ? [to] : [lock.owner, to].sort());
+      await backend.last('acquire').grant();
+      await runtime.settle();
+      expect(next.outcome).toBe('held');
+    },
+  );
+
   it('refuses those that try once', async () => {
     const { backend, trier } = await held();
     expect(trier().error?.message).toContain('(this process)');
@@ -657,6 +683,18 @@ describe('a queue of callers from which one leaves', () => {
     expect(backend.owners('acquire').slice(2)).toEqual([reader.owner]);
   });
 
+  it('gives up the announcement of a writer at once, although an adoption has reserved the lock', async () => {
+    const { backend, queue, runtime, guest, arrive } = lockScene('write');
+    const { waiter, leave } = guest();
+    const { owner } = waiter;
+    arrive({ type: 'read' });
+    await backend.last('acquire').busy();
+    void queue.awaitClaim();
+    leave();
+    await runtime.settle();
+    expect([backend.owners('removeWaiter'), backend.count('acquire')]).toEqual([[owner], 1]);
+  });
+
   it.each(['busy', 'fail'] as const)(
     'gives up the announcement of a writer only when its request has ended: %s',
     async (end) => {
@@ -784,6 +822,40 @@ describe('a queue of callers for which a caller has reserved the lock', () => {
       expect(backend.count('acquire')).toBe(2);
     });
 
+    it('asks for those that wait when the adopted lock is released', async () => {
+      const { backend, queue, runtime, services, caller, waiter } = await resting();
+      await queue.awaitClaim();
+      const { terms } = caller();
+      const lock = queue.fulfil(new Attempt(services, KEY, 'me:77', terms), terms, 12);
+      await runtime.advance(100); // longer than the lock may stay in the process
+      void queue.giveBack(lock);
+      await runtime.settle();
+      expect(backend.owners('release')).toEqual(['me:77']);
+      expect(backend.owners('acquire').slice(1)).toEqual([waiter.owner]);
+    });
+
+    it('holds a lock for another keeper, which gets it back', () => {
+      const { queue, services, caller } = lockScene();
+      const { terms } = caller();
+      const kept: HeldLock[] = [];
+      const keeper: LockKeeper = {
+        name: 'order',
+        key: KEY,
+        giveBack: (lock) => {
+          kept.push(lock);
+          return 'released';
+        },
+        forget: () => {},
+        lost: () => {},
+      };
+      const lock = queue.adopt(new Attempt(services, KEY, 'me:77', terms), terms, 12, keeper);
+      const share = { terms, lose: () => {}, requestEnd: () => {} };
+      lock.share(share);
+      lock.drop(share, services.clock.now());
+      expect(kept).toEqual([lock]);
+      expect(queue.holders).toEqual([lock]);
+    });
+
     it('is reserved only when all requests are answered', async () => {
       const { backend, queue, arrive } = lockScene('read');
       arrive();
@@ -796,10 +868,11 @@ describe('a queue of callers for which a caller has reserved the lock', () => {
     });
 
     it('is reserved when a release is answered', async () => {
-      const { backend, queue, runtime, lock } = await held();
+      const { backend, queue, runtime, lock, arrive } = await held();
       backend.hold('release');
       void queue.giveBack(lock);
       const claim = settled(queue.awaitClaim());
+      arrive();
       await runtime.settle();
       expect(claim.is).toBe(false);
       await backend.last('release').answer(RELEASED);
@@ -1005,6 +1078,14 @@ describe('a queue of callers that waits in line', () => {
     expect(backend.last('acquire').request.nonce).not.toBe(placed.request.nonce);
   });
 
+  it('has no place while it does not listen yet, even if the lease of the holder has ended', async () => {
+    const { backend, runtime, arrive } = lockScene('reentrant', { lines: true });
+    arrive();
+    await backend.last('acquire').busy({ remaining: 10 });
+    await runtime.advance(12);
+    expect([backend.count('acquire'), backend.last('acquire').request.waiterTimeout]).toEqual([2, 0]);
+  });
+
   it('asks at once after a message, because only it is meant', async () => {
     const { backend } = await inLine();
     await backend.tell('line');
@@ -1132,6 +1213,24 @@ describe('a queue of callers that waits in line', () => {
     expect(backend.count('acquire')).toBe(4);
   });
 
+  it.each(['reentrant', 'newest'] as const)(
+    'enters a line that appears only when it listens there: %s',
+    async (kind) => {
+      const { backend, arrive } = lockScene(kind);
+      arrive({ newest: kind === 'newest' });
+      await backend.last('acquire').busy();
+      await backend.confirm();
+      await backend.last('acquire').busy();
+      backend.withLine();
+      backend.heard[0].listener({ kind: 'resync' });
+      expect([backend.count('acquire'), backend.last('acquire').request.waiterTimeout]).toEqual([3, 0]);
+      await backend.last('acquire').busy();
+      expect(backend.types).toEqual(['line']);
+      await backend.confirm();
+      expect([backend.count('acquire'), backend.last('acquire').request.waiterTimeout]).toEqual([4, WAITER_TIMEOUT]);
+    },
+  );
+
   it('leaves the line as soon as it learns that it is gone', async () => {
     const { backend, placed } = await inLine();
     await backend.tell('line');
@@ -1164,6 +1263,69 @@ describe('a queue of callers that waits in line', () => {
       await runtime.settle();
       expect(backend.owners('removeWaiter')).toEqual([owner]);
       expect(queue.isAsking).toBe(false);
+      arrive({ permits: 2 });
+      expect(backend.count('acquire')).toBe(4);
+    });
+
+    it.each([2, 3])('keeps a place that lets no more hold the lock than the next caller: %i', async (permits) => {
+      const { backend, runtime, guest, arrive } = lockScene('permits', { lines: true });
+      const { waiter, leave } = guest({ permits: 2 });
+      arrive({ permits });
+      for (const sent of backend.sent('acquire')) await sent.busy();
+      await backend.confirm();
+      await backend.last('acquire').busy();
+      const { owner } = waiter;
+      leave();
+      await runtime.settle();
+      await backend.tell('line');
+      expect([backend.count('removeWaiter'), backend.last('acquire').request.owner]).toEqual([0, owner]);
+    });
+
+    it('transfers a permit to another owner than that of its place, and leaves the line with its last caller', async () => {
+      const { backend, queue, arrive } = lockScene('permits', { lines: true });
+      const holder = arrive({ permits: 2 });
+      await backend.last('acquire').grant();
+      const next = arrive({ permits: 2 });
+      await backend.last('acquire').busy();
+      await backend.confirm();
+      const placed = backend.last('acquire');
+      await placed.busy();
+      void queue.giveBack(lockOf(holder));
+      const { request } = backend.last('transfer');
+      expect(request.to).not.toBe(placed.request.owner);
+      await backend.last('transfer').grant();
+      expect([lockOf(next).owner, backend.owners('removeWaiter')]).toEqual([request.to, [placed.request.owner]]);
+    });
+
+    it('gives up such a place also if the one before has inherited a permit', async () => {
+      const { backend, queue, arrive } = lockScene('permits', { lines: true });
+      const holder = arrive({ permits: 3 });
+      await backend.last('acquire').grant({ reserved: 64 });
+      const wide = arrive({ permits: 3 });
+      await backend.last('acquire').busy();
+      await backend.confirm();
+      const placed = backend.last('acquire');
+      await placed.busy();
+      const narrow = arrive({ permits: 2 });
+      queue.giveBack(lockOf(holder));
+      expect([wide.outcome, narrow.outcome]).toEqual(['held', undefined]);
+      await backend.tell('line');
+      expect(backend.last('acquire').request.owner).toBe(narrow.owner);
+      expect(narrow.owner).not.toBe(placed.request.owner);
+      expect(backend.owners('removeWaiter')).toEqual([placed.request.owner]);
+    });
+
+    it('leaves the line when its last caller has inherited a permit, and asks for the next one at once', async () => {
+      const { backend, queue, arrive } = lockScene('permits', { lines: true });
+      const holder = arrive({ permits: 2 });
+      await backend.last('acquire').grant({ reserved: 64 });
+      const heir = arrive({ permits: 2 });
+      await backend.last('acquire').busy();
+      await backend.confirm();
+      const placed = backend.last('acquire');
+      await placed.busy({ remaining: 5_000 });
+      queue.giveBack(lockOf(holder));
+      expect([heir.outcome, backend.owners('removeWaiter')]).toEqual(['held', [placed.request.owner]]);
       arrive({ permits: 2 });
       expect(backend.count('acquire')).toBe(4);
     });
@@ -1396,6 +1558,8 @@ describe('a queue of callers that waits in line', () => {
       await placed.busy();
       await backend.tell('line', message(placed));
       expect([queue.holders, backend.count('accept')]).toEqual([[], 0]);
+      await beside.grant();
+      expect([queue.holders.length, backend.count('removeWaiter')]).toEqual([1, 0]);
     });
 
     it('but asks for a caller that tries once, which is first by then', async () => {
@@ -1414,6 +1578,7 @@ describe('a queue of callers that waits in line', () => {
       leave();
       await runtime.settle();
       await backend.tell('line', message(asked));
+      expect(backend.count('removeWaiter')).toBe(0);
       await asked.busy();
       expect([backend.count('accept'), queue.holders, backend.owners('removeWaiter')]).toEqual([
         0,
