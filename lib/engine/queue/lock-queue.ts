@@ -572,14 +572,11 @@ export class LockQueue implements LockKeeper, Asker<LockWaiter, AcquireReply> {
       return;
     }
     // Others ask beside the one that uses the place.
-    if (this.attempts > 0) {
-      if (this.place !== undefined) waiter.dropPlace(this.place.owner);
-      return;
-    }
+    if (this.attempts > 0) return;
     if (this.place !== undefined && !isPlaceFor(this.place, waiter)) this.leaveLine();
     if (this.place === undefined) this.place = { key: this.key, type: terms.type, owner: waiter.owner };
     else {
-      if (this.placeOf !== waiter) this.placeOf?.dropPlace(this.place.owner);
+      this.placeOf?.dropPlace(this.place.owner);
       waiter.takePlace(this.place.owner);
     }
     this.placeOf = waiter;
@@ -595,7 +592,7 @@ export class LockQueue implements LockKeeper, Asker<LockWaiter, AcquireReply> {
   /** Its owner id is not used again. */
   private forgetPlace({ owner }: Place): void {
     this.placeOf?.dropPlace(owner);
-    this.place = this.placeOf = undefined;
+    this.place = undefined;
   }
 
   /** Called when nobody may wait any more although the process holds permits. The next caller asks without a pause. */
@@ -628,11 +625,10 @@ export class LockQueue implements LockKeeper, Asker<LockWaiter, AcquireReply> {
   private keepPlace(): void {
     const places = (): readonly RegisteredWaiter[] =>
       this.place === undefined ? [] : [{ owner: this.place.owner, settled: false }];
-    const type = hasLine(this.type) ? this.type : 'write';
     this.heartbeat ??= new WaiterHeartbeat(
       this.services,
       this.key,
-      type,
+      this.type,
       places,
       () => this.again?.recheck(),
       () => (this.place instanceof Attempt ? this.place.sent.monotonic : undefined),
@@ -775,7 +771,6 @@ export class LockQueue implements LockKeeper, Asker<LockWaiter, AcquireReply> {
 
   transferred(waiter: LockWaiter, outcome: Outcome): void {
     waiter.attempt = undefined;
-    this.removeFormerPlaces();
     if (outcome.state !== 'granted') this.abandonOwner(waiter, outcome);
   }
 
