@@ -245,6 +245,8 @@ describe('a line of callers', () => {
         heldLock({ type, owner, leaseEnd, validFor: leaseEnd, confirmed });
       queue.holders = [holder('me:1', 5_000), holder('me:2', 3_000), holder('me:3', 4_000)];
       expect(line.busy(join()).holder).toBe(expected);
+      queue.holders = queue.holders.slice(0, 2);
+      expect(line.busy(join()).holder).toBe(expected);
     });
 
     it('as unavailable after a failure, until there is an answer', () => {
