@@ -60,7 +60,7 @@ export class PingWhileWaiting {
         for (const key of queue.keys) keys.add(key);
       });
       if (keys.size > 0) health.ping(keys);
-      if (this.resting > 0) this.schedule();
+      this.schedule();
     });
   }
 }
