@@ -740,10 +740,10 @@ export class LockQueue implements LockKeeper, Asker<LockWaiter, AcquireReply> {
     return tenure.giveBack(held, listener);
   }
 
-  /** Who inherits the lock: the first waiter, or of those that wait for permits the first one that does not ask itself. */
+  /** Who inherits the lock: the first waiter that does not ask itself (for a permit, say), or else the first one. */
   get heir(): LockWaiter | undefined {
     const { waiting } = this;
-    if (this.type !== 'permits' || waiting.first?.attempt === undefined) return waiting.first;
+    if (waiting.first?.attempt === undefined) return waiting.first;
     for (const waiter of waiting) if (waiter.attempt === undefined) return waiter;
     return waiting.first;
   }
