@@ -622,12 +622,70 @@ describe('a queue of callers while a release of its process is not sent yet', ()
     expect(backend.count('release')).toBe(2);
   });
 
+  it('withdraws it for a caller that has the lock at once, and leaves no timer for its wait', async () => {
+    const { backend, queue, runtime, arrive } = lockScene();
+    const holder = arrive();
+    await backend.last('acquire').grant({ reserved: 64 });
+    backend.hold('release');
+    void queue.giveBack(lockOf(holder));
+    (backend.last('release').request as ReleaseRequest).unsent = true;
+    const next = arrive({ waitTime: ms(1_000) });
+    expect([next.outcome, runtime.keepAliveTimers]).toEqual(['held', 0]);
+    expect(queue.holders).toEqual([next.held]);
+  });
+
   it('pings the node while the caller waits for the transfer', async () => {
     const { backend, runtime, arrive } = await unsent();
     backend.withHealth();
     arrive();
     await runtime.advance(3_000);
     expect(backend.pings).toBe(1);
+  });
+
+  describe('reserves tokens', () => {
+    /** This process has waited for the lock and got it, so its queue is kept for a second after each release. */
+    const kept = async () => {
+      const scene = await resting();
+      const { backend, queue, waiter, arrive } = scene;
+      await backend.confirm();
+      await backend.last('acquire').grant();
+      let lock = lockOf(waiter);
+      /** Gives the lock back, and a caller arrives before the release is sent. @returns the tokens of its transfer */
+      const follow = async () => {
+        backend.hold('release');
+        void queue.giveBack(lock);
+        (backend.last('release').request as ReleaseRequest).unsent = true;
+        const next = arrive();
+        const { reserve } = backend.last('transfer').request;
+        await backend.last('transfer').grant();
+        lock = lockOf(next);
+        return reserve;
+      };
+      /** Gives the lock back, and another caller arrives only when the release was answered. */
+      const pause = async () => {
+        void queue.giveBack(lock);
+        await backend.last('release').answer(RELEASED);
+        const next = arrive();
+        await backend.last('acquire').grant();
+        lock = lockOf(next);
+      };
+      return { ...scene, follow, pause, lock: () => lock };
+    };
+
+    it('when two callers in a row came before the release was sent', async () => {
+      const { backend, queue, follow, lock, arrive } = await kept();
+      expect([await follow(), await follow()]).toEqual([0, 64]);
+      queue.lost(lock());
+      arrive();
+      expect(backend.last('acquire').request.reserve).toBe(64);
+    });
+
+    it('but not when a release between them was answered before', async () => {
+      const { follow, pause } = await kept();
+      expect(await follow()).toBe(0);
+      await pause();
+      expect([await follow(), await follow()]).toEqual([0, 64]);
+    });
   });
 
   it('leaves it alone if another caller waits already that cannot have the lock without asking', async () => {
@@ -1361,6 +1419,18 @@ describe('a queue of callers that waits in line', () => {
       expect([behind.follows, second.follows]).toEqual([false, true]);
       await backend.sent('acquire')[3].busy();
       expect(second.follows).toBe(false);
+    });
+
+    it('lets nobody go past the line behind a writer that has left before it was granted the lock', async () => {
+      const { backend, runtime, guest, arrive } = lockScene('write', { lines: true });
+      const { leave } = guest();
+      await backend.last('acquire').busy();
+      await backend.confirm();
+      const reader = arrive({ type: 'read' });
+      leave();
+      await runtime.settle();
+      await backend.last('acquire').grant();
+      expect(backend.last('acquire').request).toMatchObject({ owner: reader.owner, pastLine: false });
     });
 
     it('lets nobody go past the line with a reader that has no place, or behind a writer', async () => {

@@ -91,6 +91,24 @@ describe('the limit of waits in an outage', () => {
     expect(runtime.timers).toBe(0);
   });
 
+  it('is searched for by one timer, for the caller whose time ends first, whoever came first', async () => {
+    for (const times of [
+      [2_000, 5_000, 3_000],
+      [5_000, 3_000, 2_000],
+    ]) {
+      const { runtime, node, arrive } = setUp();
+      node.failed(false);
+      await runtime.settle();
+      const callers = times.map((time) => arrive(FOREVER, time));
+      expect(runtime.timers).toBe(1);
+      for (const now of [2_000, 3_000, 5_000]) {
+        await runtime.advance(now - runtime.monotonic());
+        await runtime.settle();
+        expect(callers.map(({ settled }) => settled)).toEqual(times.map((time) => time <= now));
+      }
+    }
+  });
+
   it('costs no timer for a caller whose waitTime ends first', async () => {
     const { runtime, node, arrive } = setUp();
     node.failed(false);
