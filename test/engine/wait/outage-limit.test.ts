@@ -480,10 +480,11 @@ describe('the limit of waits in an outage', () => {
 
     it('with the outageTimeout of a caller that tries once', async () => {
       const { runtime, logger, node, arrive } = setUp();
+      await runtime.advance(5_000);
       node.failed(false);
       arrive(0, 4_000);
       await runtime.settle();
-      expect(logger.errors[0]).toContain('by 00:00:04 UTC, it gets LockUnavailableError (outageTimeout)');
+      expect(logger.errors[0]).toContain('by 00:00:09 UTC, it gets LockUnavailableError (outageTimeout)');
     });
 
     it('with the outageTimeout, if it ends together with the waitTime', async () => {
