@@ -64,14 +64,15 @@ describe('the limit of waits in an outage', () => {
       forEach: (visit: (queue: WaitingQueue) => void) => visit(queue),
     };
     const backend = { health, description: 'redis' } as unknown as LockBackend;
-    const limit = new OutageLimit(backend, runtime, new EventHub(runtime, logger), queues);
+    const events = new EventHub(runtime, logger);
+    const limit = new OutageLimit(backend, runtime, events, queues);
     const arrive = (waitTime: number, outageTimeout: number) => {
       const caller = new Waiting(runtime, waitTime, outageTimeout);
       callers.push(caller);
       expect(limit.arrived(caller, KEYS)).toBeUndefined();
       return caller;
     };
-    return { backend, runtime, logger, node, nodes, nodeOf, pinged, queue, limit, callers, arrive };
+    return { backend, runtime, logger, events, node, nodes, nodeOf, pinged, queue, limit, callers, arrive };
   };
 
   it('is the outageTimeout of each caller, counted from its arrival', async () => {
@@ -452,6 +453,20 @@ describe('the limit of waits in an outage', () => {
       expect(logger.errors).toEqual([
         "redis 127.0.0.1:6379/0 does not answer (ECONNREFUSED). A caller waits for the lock 'order'. It waits until there is an answer (outageTimeout: Infinity)",
       ]);
+    });
+
+    it('with the error of the connection as the cause, for those that listen', async () => {
+      const { backend, runtime, events, logger, node, arrive } = setUp();
+      const connectionError = new Error('ECONNREFUSED');
+      Object.assign(backend, { connectionError });
+      const errors: Error[] = [];
+      events.on('error', (error) => errors.push(error));
+      node.failed(false);
+      arrive(FOREVER, FOREVER);
+      await runtime.settle();
+      expect(logger.errors).toEqual([]);
+      expect(errors).toEqual([expect.any(LockUnavailableError)]);
+      expect((errors[0].cause as Error).cause).toBe(connectionError);
     });
 
     it('without a time if callers wait for as long as the node refuses', async () => {

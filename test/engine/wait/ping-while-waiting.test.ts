@@ -82,5 +82,9 @@ describe('while callers rest until there is news', () => {
     expect(runtime.timers).toBe(0);
     await runtime.advance(7_000);
     expect(pings).toEqual([]);
+    const other = setUp(['order']);
+    other.pinger.close();
+    other.pinger.rest({ resting: false });
+    expect(other.runtime.timers).toBe(0);
   });
 });
