@@ -1,5 +1,6 @@
 import { LockAbortedError, LockUnavailableError } from '../../lib/engine/errors.js';
 import type { Lease } from '../../lib/engine/lease/lease.js';
+import { Shutdown } from '../../lib/engine/shutdown.js';
 import { leftovers, ms, NOTHING, nothingIsLeft, openVirtualWorld, openWorld, STORES } from '../support/lock-world.js';
 import { errorOf, latch, Section } from '../support/section.js';
 import { answerAfter } from '../support/watched/watched-backend.js';
@@ -447,6 +448,139 @@ describe('shutdown', () => {
     await runtime.settle();
     expect(over).toBe(true);
     await drained;
+  });
+
+  describe('reports the locks that are still held', () => {
+    it.each([
+      [1, 'Shutdown: 1 lock is still held after 10000 ms (order:1); '],
+      [2, 'Shutdown: 2 locks are still held after 10000 ms (order:1, order:2); '],
+      [
+        12,
+        `Shutdown: 12 locks are still held after 10000 ms (${Array.from({ length: 10 }, (_, n) => `order:${n + 1}`).join(', ')}); `,
+      ],
+    ])('%i of them, the first ten by their names', async (count, line) => {
+      const { locks, runtime, logger } = await world.process(settings);
+      const reasons: unknown[] = [];
+      for (let n = 1; n <= count; n++) {
+        const { signal } = await locks.acquire(`order:${n}`);
+        signal.addEventListener('abort', () => reasons.push(signal.reason.message));
+      }
+      await runtime.until(locks.drain());
+      expect(logger.warnings).toEqual([expect.stringContaining(line)]);
+      expect(reasons).toEqual(
+        Array.from({ length: count }, (_, n) => `Shutdown stopped waiting for the body that holds 'order:${n + 1}'`),
+      );
+    });
+  });
+
+  it('keeps the process alive while it waits, and leaves no timer', async () => {
+    const process = await world.process(settings);
+    const { locks, runtime } = process;
+    const end = latch();
+    const body = locks.withLock('order', () => end.promise);
+    await runtime.settle();
+    const drained = locks.drain();
+    await runtime.settle();
+    expect(runtime.keepAliveTimers).toBeGreaterThan(0);
+    end.open();
+    await Promise.all([body, drained]);
+    expect(runtime.keepAliveTimers).toBe(0);
+    await runtime.advance(1_000);
+    expect(leftovers(process)).toEqual(NOTHING);
+  });
+
+  it.each([
+    [10_000, 500],
+    [1_000, 250],
+  ])('with a commandTimeout of %i ms leaves the last %i ms to the connections', async (commandTimeout, reserved) => {
+    const shutdownTimeout = 3_000;
+    const { locks, backend, runtime } = await world.process({ shutdownTimeout: ms(shutdownTimeout), commandTimeout });
+    const calls: number[] = [];
+    backend.close = () => {
+      calls.push(runtime.monotonic());
+      return new Promise(() => {});
+    };
+    backend.disturb(() => new Promise(() => {}), 'acquire');
+    const waiting = errorOf(locks.acquire('order'));
+    await runtime.settle();
+    await runtime.until(locks.close());
+    expect(await waiting).toBeInstanceOf(LockAbortedError);
+    const end = shutdownTimeout + commandTimeout;
+    expect([...calls, runtime.monotonic()]).toEqual([end - reserved, end]);
+  });
+
+  it('takes no longer than one commandTimeout from close() on if it has waited for bodies long before', async () => {
+    const { locks, backend, runtime } = await world.process({ shutdownTimeout: ms(3_000), commandTimeout: 2_000 });
+    await runtime.until(locks.drain());
+    await runtime.advance(60_000);
+    backend.close = () => new Promise(() => {});
+    const began = runtime.monotonic();
+    await runtime.until(locks.close());
+    expect(runtime.monotonic() - began).toBe(2_000);
+  });
+
+  it('waits until the backend has closed its connections', async () => {
+    const { locks, backend, runtime } = await world.process(settings);
+    const closed = latch();
+    backend.close = () => closed.promise;
+    let over = false;
+    const closing = locks.close().then(() => {
+      over = true;
+    });
+    await runtime.settle();
+    expect(over).toBe(false);
+    closed.open();
+    await closing;
+    await runtime.settle();
+    expect(runtime.timers).toBe(0);
+  });
+
+  it('ends a queue that was kept for its next caller', async () => {
+    const process = await world.process(settings);
+    const { locks, runtime } = process;
+    const other = await world.process();
+    const busy = await other.locks.acquire('order');
+    const waiting = locks.acquire('order');
+    await runtime.advance(100);
+    await busy.release();
+    await (await runtime.until(waiting)).release();
+    await runtime.settle();
+    expect(locks.engine.activity().queues).toBe(1);
+    const began = runtime.monotonic();
+    await runtime.until(locks.close());
+    expect(runtime.monotonic()).toBe(began);
+    expect(leftovers(process)).toEqual(NOTHING);
+  });
+
+  it('lets a body that calls close() wait no longer than shutdownTimeout for the others', async () => {
+    const { locks, runtime } = await world.process(settings);
+    void locks.withLock('stock', () => new Promise(() => {}));
+    let returned: number | undefined;
+    let again: number | undefined;
+    const body = locks.withLock('order', async () => {
+      await runtime.advance(0);
+      await locks.close();
+      returned = runtime.monotonic();
+      await locks.close();
+      again = runtime.monotonic();
+    });
+    await runtime.until(body, 11_000);
+    expect([returned, again]).toEqual([10_000, 10_000]);
+  });
+
+  it('reports a failure of the backend to close although the body that called close() does not wait for it', async () => {
+    const { locks, backend, runtime } = await world.process(settings);
+    const failures: Error[] = [];
+    locks.on('error', (error) => failures.push(error));
+    const failure = new Error('the connection is gone');
+    const close = backend.close.bind(backend);
+    backend.close = () => Promise.reject(failure);
+    const { services, synchronizers } = locks.engine;
+    const shutdown = new Shutdown(services, synchronizers, 10_000, 2_000);
+    await runtime.until(locks.withLock('order', () => shutdown.close()));
+    await runtime.advance(1_000);
+    expect(failures).toEqual([failure]);
+    backend.close = close;
   });
 
   it('answers later questions with LockUnavailableError', async () => {
