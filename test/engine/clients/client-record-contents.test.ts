@@ -1,4 +1,6 @@
+import type { ActiveWork } from '../../../lib/engine/active-work.js';
 import { ClientRecordContents } from '../../../lib/engine/clients/client-record-contents.js';
+import { type Linked, LinkedQueue } from '../../../lib/engine/collections/linked-queue.js';
 import { openVirtualWorld } from '../../support/lock-world.js';
 
 describe('what the record of a client shows', () => {
@@ -84,5 +86,60 @@ describe('what the record of a client shows', () => {
     expect(collect().waits).toMatchObject([{ waiters: 2, waitedFor: 400 }]);
     await lease.release();
     for (const next of others) await (await runtime.until(next)).release();
+  });
+
+  it('is no more than 20 holds of leases of several locks, and no more than 20 waits, the longest ones', async () => {
+    const { locks, runtime, collect } = await open();
+    const other = await world.process();
+    const names = Array.from({ length: 25 }, (_, n) => `order:${n}`);
+    const leases = [await locks.acquire(names.slice(0, 15)), await locks.acquire(names.slice(15))];
+    expect([collect().held, collect().holds.length]).toEqual([27, 20]);
+    const busy = [];
+    for (const name of names) busy.push(await other.locks.acquire(`stock:${name}`));
+    const leaving = new AbortController();
+    const waiting = [];
+    for (const name of names) {
+      waiting.push(locks.acquire(`stock:${name}`, { signal: leaving.signal }).catch(() => {}));
+      await runtime.advance(10);
+      collect();
+    }
+    const { waits, longestWait } = collect();
+    expect(waits.map(({ waitedFor }) => waitedFor)).toEqual(Array.from({ length: 20 }, (_, n) => 240 - 10 * n));
+    expect(longestWait).toBe(240);
+    leaving.abort();
+    await Promise.all(waiting);
+    for (const lease of [...leases, ...busy]) await lease.release();
+  });
+});
+
+describe('the time for which a queue has waited', () => {
+  /** A queue of `count` waiters. */
+  const queueOf = (count: number) => {
+    const waiting = new LinkedQueue<Linked<never> & { readonly terms: object }>();
+    for (let n = 0; n < count; n++)
+      waiting.push({ previous: undefined, next: undefined, terms: { type: 'reentrant', group: '', method: '' } });
+    return { type: 'reentrant', name: 'order', key: 'lock:order', holders: [], waiting };
+  };
+
+  it.each([
+    [1_001, 400],
+    [1_002, 0],
+  ])('is found among the first thousand waiters: %i, and %i ms', (count, waitedFor) => {
+    const queue = queueOf(count);
+    const work = { queues: [queue], leases: [] } as unknown as ActiveWork;
+    const contents = new ClientRecordContents(work, () => 0);
+    contents.collect(100); // sees the first one and the last one
+    queue.waiting.remove(queue.waiting.first as never);
+    expect(contents.collect(500).waits).toEqual([
+      { key: 'lock:order', type: 'reentrant', group: '', method: '', waiters: count - 1, waitedFor },
+    ]);
+  });
+
+  it('is rounded, and counts from the first check that saw the first waiter, not from a later one', () => {
+    const queue = queueOf(1);
+    const contents = new ClientRecordContents({ queues: [queue], leases: [] } as unknown as ActiveWork, () => 0);
+    expect(contents.collect(100.2).longestWait).toBe(0);
+    expect(contents.collect(200.9).longestWait).toBe(101);
+    expect(contents.collect(300.4).longestWait).toBe(200);
   });
 });

@@ -33,8 +33,10 @@ describe('the lookup of the holder of a lock', () => {
     const runtime = new VirtualRuntime();
     const memory = new MemoryBackend({ runtime, store: new MemoryStore() });
     const asked: string[] = [];
+    let failure: Error | undefined;
     memory.directory.client = async (clientId) => {
       asked.push(clientId);
+      if (failure !== undefined) throw failure;
       return clientId === 'ann' ? RECORD : undefined;
     };
     const backend: LockBackend = memory;
@@ -47,7 +49,10 @@ describe('the lookup of the holder of a lock', () => {
       await lookup.describe(owner, client, (line) => lines.push(line));
       return lines;
     };
-    return { runtime, asked, lookup, linesOn };
+    const fail = (error: Error | undefined) => {
+      failure = error;
+    };
+    return { runtime, backend, asked, lookup, linesOn, fail };
   };
 
   it('tells who it is, and for how long the lock has been held by now', async () => {
@@ -154,5 +159,64 @@ describe('the lookup of the holder of a lock', () => {
     for (const part of ['shop', 'web-1', 'payments', 'ann:1']) expect(ann).toContain(part);
     expect(eve).toMatch(/record.*\(eve:1\)/);
     expect(nobody).not.toContain('undefined');
+  });
+
+  it('reads again for those that begin to wait later', async () => {
+    const { runtime, asked, lookup } = open();
+    lookup.expect('ann:1');
+    await runtime.advance(100);
+    lookup.expect('eve:1');
+    await runtime.advance(100);
+    expect(asked).toEqual(['ann', 'eve']);
+    lookup.close();
+    lookup.expect('joe:1');
+    expect(runtime.timers).toBe(0);
+  });
+
+  it('has words for an owner without a record, before its record is read for one of Redisson only', async () => {
+    const { lookup } = open();
+    const redisson = '00000000-0000-4000-8000-000000000000:1';
+    const words = () => [undefined, 'ann:1', 'eve:1', redisson].map((owner) => lookup.unrecorded(owner));
+    expect(words()).toEqual([undefined, undefined, undefined, 'a Redisson client']);
+    for (const owner of ['ann:1', 'eve:1', redisson]) await lookup.find(owner);
+    expect(words()).toEqual([undefined, undefined, 'a client without a record', 'a Redisson client']);
+  });
+
+  it('knows nobody when the backend gives no answer, and asks again the next time', async () => {
+    const { runtime, asked, lookup, linesOn, fail } = open();
+    fail(new Error('no answer'));
+    expect(await lookup.find('ann:1')).toBeUndefined();
+    expect(await linesOn('ann:1')).toEqual(['ann:1']);
+    lookup.expect('ann:1');
+    await runtime.advance(200);
+    expect(asked).toHaveLength(3);
+    fail(undefined);
+    expect(await lookup.find('ann:1')).toMatchObject({ application: 'shop' });
+  });
+
+  it('asks about a holder whose time is not known, although its client is', async () => {
+    const { asked, linesOn } = open();
+    const { heldFor: _, ...client } = { ...RECORD, group: '', method: '', heldFor: undefined };
+    const [line] = await linesOn('ann:1', client);
+    expect(asked).toEqual(['ann']);
+    expect(line).toContain('payments');
+  });
+
+  it('forgets all records when there are a thousand, so that they take no more memory', async () => {
+    const { lookup } = open();
+    await lookup.find('ann:1');
+    for (let n = 1; n < 1_000; n++) await lookup.find(`client-${n}:1`);
+    expect(lookup.known('ann:1')).toBeDefined();
+    await lookup.find('one more:1');
+    expect(lookup.known('ann:1')).toBeUndefined();
+    expect(lookup.unrecorded('one more:1')).toBeDefined();
+  });
+
+  it('describes a lock of this process without its caller, and not at all without an identity', async () => {
+    const { runtime, backend, lookup } = open();
+    await runtime.advance(1_000.4);
+    expect(lookup.own({ since: 400, shares: [] })).toMatchObject({ group: '', method: '', heldFor: 600 });
+    const anonymous = new HolderLookup({ backend, runtime, clientId: 'bob' });
+    expect(anonymous.own({ since: 400, shares: [] })).toBeUndefined();
   });
 });
