@@ -1,0 +1,340 @@
+import { LockAbortedError, LockConfigurationError } from '../../../lib/engine/errors.js';
+import { type Acquire, Candidate, checkLeadOptions, standByTerms } from '../../../lib/engine/leadership/candidate.js';
+import type { LeadOptions } from '../../../lib/engine/leadership/leadership.js';
+import type { Lease } from '../../../lib/engine/lease/lease.js';
+import { FOREVER } from '../../../lib/engine/terms/duration.js';
+import { DEFAULT_TERMS } from '../../../lib/engine/terms/lock-options.js';
+import { ms, openVirtualWorld } from '../../support/lock-world.js';
+import { latch } from '../../support/section.js';
+
+describe('a candidate for leadership', () => {
+  const world = openVirtualWorld();
+  const SHUTDOWN = 2_000;
+
+  const open = async (options: Partial<LeadOptions>, acquireBy?: (acquire: Acquire) => Acquire) => {
+    const process = await world.process();
+    const { locks, logger } = process;
+    const { services } = locks.engine;
+    const lines: string[] = [];
+    Object.assign(logger, { log: (line: string) => lines.push(line) });
+    const errors: Error[] = [];
+    locks.on('error', (error) => errors.push(error));
+    const acquire: Acquire = (signal) => locks.engine.acquire('cleaner', { signal });
+    const lead = { onElected: async () => {}, ...options };
+    const candidate = new Candidate(services, 'cleaner', lead, acquireBy?.(acquire) ?? acquire, SHUTDOWN);
+    return { ...process, services, candidate, lines, errors };
+  };
+  const untilAborted = ({ signal }: Lease) =>
+    new Promise<void>((resolve) => signal.addEventListener('abort', () => resolve()));
+  const never = () => new Promise<void>(() => {});
+
+  it('writes one line when it begins to lead, and one when it no longer leads', async () => {
+    const { candidate, runtime, lines, logger } = await open({ onElected: untilAborted });
+    expect(candidate.isLeader).toBe(false);
+    candidate.start();
+    await runtime.settle();
+    expect([candidate.isLeader, lines]).toEqual([
+      true,
+      [expect.stringMatching(/^Now leads 'cleaner' with the fencing token \d+$/)],
+    ]);
+    await candidate.stop();
+    expect([candidate.isLeader, lines.slice(1)]).toEqual([false, ["No longer leads 'cleaner'"]]);
+    expect([...logger.warnings, ...logger.errors]).toEqual([]);
+  });
+
+  it('belongs to the work of the service until it has stopped', async () => {
+    const { candidate, services } = await open({ onElected: untilAborted });
+    candidate.start();
+    expect([...services.work.candidates]).toEqual([candidate]);
+    await candidate.stop();
+    expect(services.work.candidates.size).toBe(0);
+  });
+
+  it('stops once, however often it is asked to', async () => {
+    const reasons: unknown[] = [];
+    let revoked = 0;
+    const { candidate, runtime } = await open({
+      onElected: async (lease) => {
+        await untilAborted(lease);
+        reasons.push(lease.signal.reason);
+      },
+      onRevoked: () => void revoked++,
+    });
+    candidate.start();
+    await runtime.settle();
+    const stopped = candidate.stop();
+    expect(candidate.stop()).toBe(stopped);
+    expect(candidate[Symbol.asyncDispose]()).toBe(stopped);
+    await stopped;
+    await candidate.stop();
+    expect(revoked).toBe(1);
+    expect(reasons).toEqual([new LockAbortedError("The leadership of 'cleaner' was stopped", 'cleaner')]);
+    await runtime.advance(60_000);
+    expect([runtime.keepAliveTimers, revoked]).toEqual([0, 1]);
+  });
+
+  it('does not lead if it was stopped before it got the lock that was granted to it, which it gives back', async () => {
+    const answer = latch();
+    const calls: string[] = [];
+    const { candidate, runtime, locks, lines } = await open(
+      { onElected: async () => void calls.push('elected'), onRevoked: () => void calls.push('revoked') },
+      () => async () => {
+        const lease = await locks.engine.acquire('cleaner');
+        await answer.promise;
+        return lease;
+      },
+    );
+    candidate.start();
+    await runtime.settle();
+    const stopped = candidate.stop();
+    answer.open();
+    await stopped;
+    expect([calls, lines, await locks.isLocked('cleaner')]).toEqual([[], [], false]);
+  });
+
+  it('reports that it could not stand for election, and tries again, but not after it was stopped', async () => {
+    const failure = new Error('no answer');
+    let tries = 0;
+    const { candidate, runtime, errors } = await open({}, () => async (signal) => {
+      if (tries++ === 0) throw failure;
+      await new Promise((resolve) => signal.addEventListener('abort', resolve));
+      throw signal.reason;
+    });
+    candidate.start();
+    await runtime.settle();
+    expect(errors).toMatchObject([
+      {
+        message: "The leader of 'cleaner' could not stand for election, and will try again: no answer",
+        lockName: 'cleaner',
+        cause: failure,
+      },
+    ]);
+    await runtime.advance(499);
+    expect(tries).toBe(1);
+    await runtime.advance(502);
+    expect(tries).toBe(2);
+    await candidate.stop();
+    expect(errors).toHaveLength(1);
+  });
+
+  it('pauses for a second at most after a leadership of more than 30 s, and longer after shorter ones', async () => {
+    const times: number[] = [];
+    let lasts = 0;
+    const { candidate, runtime } = await open({
+      onElected: async () => {
+        times.push(runtime.monotonic());
+        await new Promise<void>((resolve) => void runtime.timer(lasts, resolve));
+      },
+    });
+    runtime.random = () => 1;
+    candidate.start();
+    await runtime.advance(8_000);
+    expect(times).toEqual([0, 1_000, 3_000, 7_000]);
+    lasts = 30_000; // no longer than the longest pause
+    await runtime.advance(8_000);
+    expect(times.slice(4)).toEqual([15_000]);
+    await runtime.advance(30_000 + 16_000);
+    expect(times.slice(5)).toEqual([61_000]);
+    lasts = 30_001;
+    await runtime.advance(30_000 + 30_000); // 122 s; the next election is at 121 s
+    expect(times.slice(6)).toEqual([121_000]);
+    await runtime.advance(30_001 + 1_000);
+    expect(times.slice(7)).toEqual([121_000 + 30_001 + 1_000]);
+    lasts = 0;
+    await runtime.until(candidate.stop());
+  });
+
+  it('warns that its body still runs ten seconds after its signal was aborted, but not of one that has ended', async () => {
+    const bodies = [latch(), latch()];
+    let elections = 0;
+    const { candidate, runtime, locks, logger } = await open({ onElected: () => bodies[elections++].promise });
+    candidate.start();
+    await runtime.settle();
+    await locks.forceRelease('cleaner');
+    await runtime.advance(9_000);
+    bodies[0].open();
+    await runtime.advance(9_000);
+    expect(logger.warnings.filter((line) => line.includes('still runs'))).toEqual([]);
+    expect(elections).toBe(2);
+    await locks.forceRelease('cleaner');
+    await runtime.advance(9_999);
+    expect(logger.warnings.filter((line) => line.includes('still runs'))).toEqual([]);
+    await runtime.advance(1);
+    expect(logger.warnings.filter((line) => line.includes('still runs 10 s after'))).toHaveLength(1);
+    bodies[1].open();
+    await runtime.settle();
+    await runtime.until(candidate.stop());
+  });
+
+  it('gives up the lock of a body that does not end within shutdownTimeout, without a release', async () => {
+    const { candidate, runtime, backend, services, logger, locks } = await open({ onElected: never });
+    candidate.start();
+    await runtime.settle();
+    const lease = [...services.work.leases][0];
+    const stopped = candidate.stop();
+    await runtime.advance(SHUTDOWN - 1);
+    expect(logger.warnings).toEqual([]);
+    await runtime.until(stopped);
+    expect(runtime.monotonic()).toBe(SHUTDOWN);
+    expect(logger.warnings).toEqual([
+      "The leader of 'cleaner' still runs 2000 ms after it was asked to stop. Its lock is not renewed any more, and ends with its lease",
+    ]);
+    expect([backend.count('release'), services.work.leases.length]).toEqual([0, 0]);
+    expect(lease.locks[0].abandoned).toBeInstanceOf(LockAbortedError);
+    await runtime.advance(25_000);
+    expect([backend.count('renew'), await locks.isLocked('cleaner')]).toEqual([0, true]);
+    await runtime.advance(5_000);
+    expect(await locks.isLocked('cleaner')).toBe(false);
+  });
+
+  it('does not warn of a body that has ended when the answer to the release of its lock takes long', async () => {
+    let revoked = 0;
+    const { candidate, runtime, backend, logger } = await open({
+      onElected: untilAborted,
+      onRevoked: () => void revoked++,
+    });
+    candidate.start();
+    await runtime.settle();
+    const answer = latch();
+    backend.disturb(async (execute) => {
+      await answer.promise;
+      return execute();
+    }, 'release');
+    await runtime.until(candidate.stop());
+    expect([runtime.monotonic(), logger.warnings, revoked]).toEqual([SHUTDOWN, [], 1]);
+    answer.open();
+    await runtime.settle();
+    expect(revoked).toBe(1);
+  });
+
+  it('waits no longer than shutdownTimeout for onRevoked, and warns of it only if it called it itself', async () => {
+    const { candidate, runtime, logger } = await open({ onElected: async () => {}, onRevoked: never });
+    candidate.start();
+    await runtime.settle();
+    await runtime.until(candidate.stop());
+    expect([runtime.monotonic(), logger.warnings]).toEqual([SHUTDOWN, []]);
+  });
+
+  it.each(['onElected', 'onRevoked'] as const)('does not wait for itself when it is stopped in %s', async (where) => {
+    const stops: number[] = [];
+    const stop = async () => {
+      await candidate.stop();
+      stops.push(runtime.monotonic());
+    };
+    const { candidate, runtime } = await open({ onElected: async () => {}, [where]: () => stop() });
+    expect(candidate.waitsForCaller).toBe(false);
+    candidate.start();
+    await runtime.settle();
+    expect(stops).toEqual([0]);
+    expect(candidate.waitsForCaller).toBe(false);
+    await runtime.until(candidate.stop(), 10);
+  });
+
+  it('is awaited by code that the body has started but that runs elsewhere, and by other bodies', async () => {
+    const { candidate, runtime, locks } = await open({ onElected: untilAborted, onRevoked: async () => {} });
+    candidate.start();
+    await runtime.settle();
+    await locks.withLock('other', async () => {
+      expect(candidate.waitsForCaller).toBe(false);
+      await candidate.stop();
+    });
+  });
+
+  it('reports what its body throws, except for the loss of its lock', async () => {
+    const failures = [new Error('no disk'), undefined];
+    const { candidate, runtime, errors, locks, logger } = await open({
+      onElected: async (lease) => {
+        const failure = failures.shift();
+        if (failure !== undefined) throw failure;
+        await untilAborted(lease);
+        throw lease.signal.reason;
+      },
+    });
+    candidate.start();
+    await runtime.advance(1_100);
+    expect(errors.map(({ message }) => message)).toEqual([
+      "The leader of 'cleaner' failed, and gives up the lock: no disk",
+    ]);
+    await locks.forceRelease('cleaner');
+    await runtime.settle();
+    expect(errors).toHaveLength(1);
+    expect(logger.warnings).toEqual([
+      expect.stringMatching(/^The leader of 'cleaner' was deposed: The lock 'cleaner' was lost/),
+    ]);
+    await runtime.until(candidate.stop());
+  });
+
+  it('reports what its body throws after its lock was lost', async () => {
+    const failure = new Error('no disk');
+    const { candidate, runtime, errors, locks } = await open({
+      onElected: async (lease) => {
+        await untilAborted(lease);
+        throw failure;
+      },
+    });
+    candidate.start();
+    await runtime.settle();
+    await locks.forceRelease('cleaner');
+    await runtime.settle();
+    expect(errors).toMatchObject([{ cause: failure }]);
+    await runtime.until(candidate.stop());
+  });
+
+  it('reports what onRevoked throws, and stands for election again', async () => {
+    const failure = new Error('no log');
+    const elections: number[] = [];
+    const { candidate, runtime, errors } = await open({
+      onElected: async () => void elections.push(runtime.monotonic()),
+      onRevoked: () => {
+        throw failure;
+      },
+    });
+    candidate.start();
+    await runtime.advance(1_100);
+    expect(errors[0]).toMatchObject({ message: "The leader of 'cleaner' failed in onRevoked: no log", cause: failure });
+    expect(elections).toHaveLength(2);
+    await runtime.until(candidate.stop());
+  });
+});
+
+describe('the terms of a candidate', () => {
+  it('let it wait for as long as others lead, whatever the defaults of the service are', () => {
+    const terms = {
+      ...DEFAULT_TERMS,
+      waitTime: ms(1_000),
+      outageTimeout: ms(1_000),
+      leaseTime: ms(30_000),
+      onLost: 'warn',
+      release: 'background',
+      group: 'jobs',
+    } as const;
+    expect(standByTerms(terms)).toEqual({
+      ...terms,
+      waitTime: FOREVER,
+      outageTimeout: FOREVER,
+      onLost: 'throw',
+      standsBy: true,
+    });
+  });
+
+  it.each([
+    [undefined, 'the options must be an object with onElected'],
+    [null, 'the options must be an object with onElected'],
+    ['onElected', 'the options must be an object with onElected'],
+    [{}, 'onElected must be the function that runs while this process leads'],
+    [{ onElected: async () => {}, onRevoked: 1 }, 'onRevoked must be a function'],
+    [{ onElected: async () => {}, onRevoked: null }, 'onRevoked must be a function'],
+    [{ onElected: async () => {}, onRevokd: () => {} }, 'onRevokd'],
+  ])('are refused with what is wrong: %j', (options, message) => {
+    const check = () => checkLeadOptions(options as never, 'lead()');
+    expect(check).toThrow(LockConfigurationError);
+    expect(check).toThrow(/^lead\(\)/);
+    expect(check).toThrow(message as string);
+  });
+
+  it('are accepted with and without onRevoked and a group', () => {
+    const onElected = async () => {};
+    checkLeadOptions({ onElected }, 'lead()');
+    checkLeadOptions({ onElected, onRevoked: () => {}, group: 'jobs' }, 'lead()');
+  });
+});
