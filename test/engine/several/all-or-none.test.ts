@@ -486,6 +486,79 @@ describe('an acquisition of several locks', () => {
     expect([log, group.attempts, group.lefts]).toEqual([['wait for b'], 1, 1]);
   });
 
+  it('does not begin to wait for a lock when its caller has left meanwhile', async () => {
+    const { runtime, group, log, acquire } = open(['a', 'b']);
+    const leaves = new AbortController();
+    group.onAttempt = () => leaves.abort();
+    group.answers = [{ taken: ['a'], busy: 'b' }];
+    expect(await errorOf(acquire(FOREVER, leaves.signal))).toBeInstanceOf(LockAbortedError);
+    await runtime.settle();
+    expect([log, group.lefts]).toEqual([['take a', 'give back a'], 1]);
+  });
+
+  it('gives back a lock that it gets at the moment at which its caller leaves', async () => {
+    const { runtime, group, log, acquire } = open(['a', 'b']);
+    const leaves = new AbortController();
+    group.answers = ['b'];
+    group.lock('b').onWait = async () => leaves.abort();
+    expect(await errorOf(acquire(FOREVER, leaves.signal))).toBeInstanceOf(LockAbortedError);
+    await runtime.settle();
+    expect([log, group.attempts]).toEqual([['wait for b', 'take b', 'give back b'], 1]);
+  });
+
+  it('is not refused as in an outage because it has lost a lock', async () => {
+    const { runtime, group, acquire } = open(['a', 'b']);
+    group.answers = Array.from({ length: 20 }, () => new LockLostError('lost', 'a'));
+    const error = await runtime.until(errorOf(acquire(200)));
+    expect(error).toBeInstanceOf(LockBusyError);
+    expect(error.message).toBe('Not all of the locks a, b were free within 200 ms; none was taken');
+  });
+
+  describe('that was passed over', () => {
+    /** It gets the first lock at once, and waits forever for the second one. */
+    const passedOver = (fixed?: number) => {
+      const { runtime, group, log, acquire } = open(['a', 'b']);
+      runtime.random = () => 0;
+      const times: [string, number][] = [];
+      const push = log.push.bind(log);
+      log.push = (line) => {
+        times.push([line, runtime.monotonic()]);
+        return push(line);
+      };
+      group.answers = ['a', 'b', 'a', 'b', 'a', 'b'];
+      let waits = 0;
+      group.lock('b').onWait = () => (++waits > 2 ? never() : Promise.resolve());
+      const leaves = new AbortController();
+      const left = errorOf(acquire(FOREVER, leaves.signal, fixed));
+      return { runtime, group, log, times, leaves, left };
+    };
+
+    it.each([
+      [undefined, 1_000],
+      [5_000, 1_000],
+      [400, 200],
+    ])('holds locks while it waits for others for a second, or half a fixed lease: %p', async (fixed, time) => {
+      const { runtime, times, leaves, left } = passedOver(fixed);
+      await runtime.advance(1_100);
+      const given = times.filter(([line]) => line === 'give back a').map(([, at]) => at);
+      expect(given.filter((at) => at > 0)[0]).toBe(time);
+      leaves.abort();
+      await left;
+    });
+
+    it.each([500, 1_500])('ends at once when its caller leaves after %i ms, and joins no queue again', async (time) => {
+      const { runtime, group, log, leaves, left } = passedOver();
+      await runtime.advance(time);
+      const before = log.filter((line) => line.startsWith('wait')).length;
+      leaves.abort();
+      expect(await left).toBeInstanceOf(LockAbortedError);
+      await runtime.settle();
+      expect([group.lefts, runtime.timers]).toEqual([1, 0]);
+      expect(log.filter((line) => line.startsWith('wait'))).toHaveLength(before);
+      expect(group.all.map(({ taken }) => taken)).toEqual([false, false]);
+    });
+  });
+
   it('starts again when one of its locks was lost before it had got them all', async () => {
     const { runtime, group, log, acquire } = open(['a', 'b']);
     group.onAttempt = (attempt) => {
