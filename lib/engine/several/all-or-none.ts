@@ -1,4 +1,4 @@
-import { BackOff, FIRST_PAUSE } from '../../backends/back-off.js';
+import { BackOff } from '../../backends/back-off.js';
 import type { BackendError } from '../../backends/lock-backend.js';
 import type { Runtime } from '../../backends/runtime.js';
 import type { HolderClient } from '../clients/describe-holder.js';
@@ -121,7 +121,7 @@ class AllOrNone<L> {
     this.pause.wake();
     for (const wanted of this.all) wanted.stopWaiting(error);
     for (const group of this.groups)
-      if (group !== this.asked) for (const wanted of group.all) if (wanted.taken) wanted.giveBack().catch(() => {});
+      if (group !== this.asked) for (const wanted of group.all) wanted.giveBack().catch(() => {});
   }
 
   /** Serves or refuses the caller. Never rejects. */
@@ -228,7 +228,8 @@ class AllOrNone<L> {
 
   /**
    * Pauses for a random time. Otherwise two callers that each hold the lock that the other one needs could give them
-   * back and take them again at the same moments forever.
+   * back and take them again at the same moments forever. The pauses stay short, because after a few of them the caller
+   * counts as passed over.
    */
   private standBack(): Promise<void> {
     const { runtime, fixed } = this;
@@ -242,7 +243,7 @@ class AllOrNone<L> {
       },
       sleep: (delay) => this.pause.sleep(delay),
     });
-    return this.pause.sleep(runtime.random() * Math.min(2 ** this.holdAndWait.noteFailedAttempt(), FIRST_PAUSE));
+    return this.pause.sleep(runtime.random() * 2 ** this.holdAndWait.noteFailedAttempt());
   }
 
   private async waitFor(wanted: Wanted): Promise<void> {
