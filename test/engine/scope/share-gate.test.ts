@@ -3,6 +3,7 @@ import { type EnteredGate, type ShareGate, ShareGates, type ShareMode } from '..
 import { FOREVER } from '../../../lib/engine/terms/duration.js';
 import type { AcquisitionTerms } from '../../../lib/engine/terms/lock-options.js';
 import { Waiter } from '../../../lib/engine/wait/waiter.js';
+import { ms } from '../../support/lock-world.js';
 import { VirtualRuntime } from '../../support/runtime/virtual-runtime.js';
 
 describe('the gates of a share', () => {
@@ -53,9 +54,10 @@ describe('a gate', () => {
     const gate = new ShareGates([]).gate('page');
     const entered: string[] = [];
     const runtime = new VirtualRuntime();
-    const terms = { waitTime: FOREVER, outageTimeout: FOREVER, signal: undefined } as AcquisitionTerms;
-    const wait = (who: string, mode: ShareMode) => {
-      const refuse = () => void entered.push(`${who} was refused`);
+    const wait = (who: string, mode: ShareMode, waitTime = FOREVER) => {
+      const terms = { waitTime, outageTimeout: FOREVER, signal: undefined } as AcquisitionTerms;
+      const refuse = ({ message }: Error) =>
+        void entered.push(`${who} was refused${message === 'busy' ? ': busy' : ''}`);
       const waiter: LockWaiter = new Waiter(
         who,
         () => who,
@@ -72,7 +74,7 @@ describe('a gate', () => {
       );
       return waiter;
     };
-    return { gate, entered, wait };
+    return { gate, entered, wait, runtime };
   };
   const isOpen = (gate: ShareGate) => [gate.open('shared'), gate.open('exclusive')];
 
@@ -144,5 +146,131 @@ describe('a gate', () => {
     expect(entered).toEqual(['ann']);
     gate.leave();
     expect(entered).toEqual(['ann', 'bob']);
+  });
+
+  it('admits one that waits for it although it is open', () => {
+    const { gate, entered, wait } = open();
+    wait('ann', 'exclusive');
+    expect(entered).toEqual(['ann']);
+    expect(isOpen(gate)).toEqual([false, false]);
+  });
+
+  it('is passed by one that has left before it could enter, and admits the next', () => {
+    const { gate, entered, wait } = open();
+    gate.enter('exclusive');
+    const first = wait('ann', 'exclusive');
+    wait('bob', 'exclusive');
+    first.refuse(new Error('shutdown'));
+    gate.leave();
+    expect(entered).toEqual(['ann was refused', 'bob']);
+    gate.leave();
+    expect(isOpen(gate)).toEqual([true, true]);
+  });
+
+  it('is not entered by one that has left before it came', () => {
+    const { gate, entered } = open();
+    const runtime = new VirtualRuntime();
+    const terms = { waitTime: FOREVER, outageTimeout: FOREVER, signal: undefined } as AcquisitionTerms;
+    const waiter: LockWaiter = new Waiter(
+      'ann',
+      () => 'ann',
+      terms,
+      runtime,
+      () => {},
+      () => {},
+    );
+    waiter.refuse(new Error('aborted'));
+    gate.wait(
+      waiter,
+      'exclusive',
+      () => entered.push('ann'),
+      () => new Error('busy'),
+    );
+    expect([entered, ...isOpen(gate)]).toEqual([[], true, true]);
+  });
+
+  it('refuses one whose time is over with the reason, and admits those that waited behind it', async () => {
+    const { gate, entered, wait, runtime } = open();
+    gate.enter('shared');
+    wait('ann', 'exclusive', ms(100));
+    wait('bob', 'shared');
+    await runtime.advance(99);
+    expect(entered).toEqual([]);
+    await runtime.advance(1);
+    expect(entered).toEqual(['bob', 'ann was refused: busy']);
+    expect(runtime.timers).toBe(0);
+  });
+
+  it('stays closed until the last of those has left that had it closed for the only reader inside', () => {
+    const { gate, entered, wait } = open();
+    gate.enter('shared');
+    const writing = [gate.closeToReaders(), gate.closeToReaders()];
+    expect(writing.map((closed) => [closed?.key, closed?.share === gate.share])).toEqual([
+      ['page', true],
+      ['page', true],
+    ]);
+    wait('ann', 'shared');
+    writing[0]?.leave();
+    expect(entered).toEqual([]);
+    writing[1]?.leave();
+    expect(entered).toEqual(['ann']);
+  });
+
+  it('says whether those inside read', () => {
+    const { gate } = open();
+    expect(gate.isShared).toBe(true);
+    gate.enter('exclusive');
+    expect(gate.isShared).toBe(false);
+    gate.leave();
+    gate.enter('shared');
+    expect(gate.isShared).toBe(true);
+  });
+});
+
+describe('the gates of a share of several locks', () => {
+  it('are left lock by lock, each when the last share below it has ended', () => {
+    const outer = new ShareGates([]);
+    const [page, cover] = [outer.gate('page'), outer.gate('cover')];
+    for (const gate of [page, cover]) gate.enter('exclusive');
+    const share = new ShareGates([page, cover]);
+    const below = share.gate('page');
+    below.enter('exclusive');
+    expect([share.left, share.above('page'), share.above('cover'), share.above('index')]).toEqual([
+      false,
+      page,
+      cover,
+      undefined,
+    ]);
+    share.leave();
+    expect([share.left, page.open('exclusive'), cover.open('exclusive')]).toEqual([true, false, true]);
+    below.leave();
+    expect(page.open('exclusive')).toBe(true);
+  });
+
+  it('exist while a child is inside or waits, so that the next child finds the same one', () => {
+    const share = new ShareGates([]);
+    const gate = share.gate('page');
+    expect(share.gate('page')).toBe(gate);
+    expect(share.gate('cover')).not.toBe(gate);
+    gate.enter('exclusive');
+    gate.leave();
+    expect(share.gate('page')).not.toBe(gate);
+  });
+
+  it('that a child has left twice are not left by the share of another child', () => {
+    const outer = new ShareGates([]);
+    const gate = outer.gate('page');
+    gate.enter('exclusive');
+    const share = new ShareGates([gate]);
+    const former = share.gate('page');
+    former.enter('exclusive');
+    former.leave();
+    const present = share.gate('page');
+    present.enter('exclusive');
+    share.leave();
+    share.emptied(former);
+    expect(gate.open('exclusive')).toBe(false);
+    present.leave();
+    expect(gate.open('exclusive')).toBe(true);
   });
 });
