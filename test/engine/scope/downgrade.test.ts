@@ -1,4 +1,5 @@
-import { LockLostError, LockUnavailableError } from '../../../lib/engine/errors.js';
+import { BackendError } from '../../../lib/backends/lock-backend.js';
+import { LockKeyError, LockLostError, LockUnavailableError } from '../../../lib/engine/errors.js';
 import type { LockOptions } from '../../../lib/engine/terms/lock-options.js';
 import { openVirtualWorld } from '../../support/lock-world.js';
 import { errorOf, latch } from '../../support/section.js';
@@ -304,5 +305,113 @@ describe('a writer that reads in its own scope', () => {
       await (writerFirst ? reading : write).release();
       expect(await locks.isLocked('page')).toBe(false);
     }
+  });
+
+  describe('and gets no read lock', () => {
+    const open = async () => {
+      const process = await world.process();
+      const write = await process.locks.acquire('page', { type: 'write' });
+      const read = (options: LockOptions = {}) =>
+        write.run(() => process.locks.acquire('page', { ...options, type: 'read' }));
+      return { ...process, write, read };
+    };
+    const failing =
+      (kind: BackendError['kind']): Disturbance =>
+      async () => {
+        throw new BackendError('no usable answer', kind, 'refused');
+      };
+
+    it.each([
+      ['denied', LockUnavailableError, "The lock 'page' could not be acquired: no usable answer"],
+      ['key', LockKeyError, "The lock 'page' cannot be used: no usable answer"],
+    ] as const)('is refused at once when the backend is %s', async (kind, type, message) => {
+      const { backend, runtime, write, read } = await open();
+      backend.disturb(failing(kind), 'acquire');
+      const errors = await Promise.all([errorOf(read()), errorOf(read())]);
+      for (const error of errors) expect(error).toBeInstanceOf(type);
+      expect(errors.map((error) => error.message)).toEqual([message, message]);
+      expect([backend.count('acquire'), runtime.timers, runtime.monotonic()]).toEqual([2, 1, 0]); // one is the heartbeat
+      await write.release();
+    });
+
+    it('is refused after one request when it tries once, while a patient reader continues to wait', async () => {
+      const { backend, runtime, write, read } = await open();
+      backend.disturb(refused, 'acquire');
+      const patient = read();
+      const refusal = await errorOf(read({ waitTime: 0 }));
+      expect(refusal).toBeInstanceOf(LockUnavailableError);
+      expect([refusal.message, runtime.monotonic()]).toEqual([
+        "The lock 'page' could not be acquired: the connection is closed",
+        0,
+      ]);
+      expect(runtime.keepAliveTimers).toBe(1);
+      await runtime.advance(3_000);
+      backend.heal();
+      await (await runtime.until(patient, 1_100)).release();
+      await write.release();
+    });
+
+    it('is refused when an outage has lasted for its outageTimeout', async () => {
+      const { backend, runtime, write, read } = await open();
+      backend.disturb(refused, 'acquire', 'renew', 'ping' as never);
+      const refusal = await runtime.until(errorOf(read({ outageTimeout: 2_000 })));
+      expect(refusal).toBeInstanceOf(LockUnavailableError);
+      expect(refusal.message).toMatch(/^Gave up waiting for the lock 'page': /);
+      expect(runtime.monotonic()).toBeGreaterThanOrEqual(2_000);
+      expect(runtime.monotonic()).toBeLessThan(3_500);
+      expect(runtime.keepAliveTimers).toBe(0);
+      backend.heal();
+      await write.release();
+    });
+
+    it.each(['abort', 'timeout'])('leaves no timer and sends no request after %s', async (how) => {
+      const { backend, runtime, write, read } = await open();
+      backend.disturb(refused, 'acquire');
+      const leaves = new AbortController();
+      const left = errorOf(read(how === 'abort' ? { signal: leaves.signal } : { waitTime: 3_000 }));
+      await runtime.advance(2_999);
+      expect(runtime.keepAliveTimers).toBeGreaterThan(0);
+      leaves.abort();
+      await runtime.advance(1);
+      expect((await left).name).toBe(how === 'abort' ? 'LockAbortedError' : 'LockUnavailableError');
+      expect(runtime.keepAliveTimers).toBe(0);
+      const sent = backend.count('acquire');
+      await runtime.advance(5_000);
+      expect(backend.count('acquire')).toBe(sent);
+      backend.heal();
+      await write.release();
+    });
+  });
+
+  it('asks once for all of its readers, also for those that come later', async () => {
+    const { locks, backend, runtime } = await world.process();
+    await locks.withLock('page', { type: 'write' }, async () => {
+      const read = () => locks.acquire('page', { type: 'read' });
+      const answer = latch();
+      backend.disturb(answerAfter(answer.promise), 'acquire');
+      const readers = [read(), read()];
+      await runtime.settle();
+      expect(backend.count('acquire')).toBe(2);
+      answer.open();
+      const leases = await Promise.all(readers);
+      const late = await read();
+      expect(new Set([...leases, late].map(({ owner, fencingToken }) => `${owner} ${fencingToken}`)).size).toBe(1);
+      expect(backend.count('acquire')).toBe(2);
+      for (const lease of [...leases, late]) await lease.release();
+      await (await read()).release();
+      expect([backend.count('acquire'), backend.count('release')]).toEqual([2, 0]);
+    });
+    expect(backend.count('release')).toBe(2);
+  });
+
+  it('has a read lock with the lease of its first reader', async () => {
+    const { locks, runtime } = await world.process();
+    const write = await locks.acquire('page', { type: 'write' });
+    const read = await write.run(() => locks.acquire('page', { type: 'read', leaseTime: 7_000 }));
+    expect(read.remainingTime()).toBeLessThanOrEqual(7_000);
+    await runtime.advance(7_000);
+    expect([read.held, write.held]).toEqual([false, true]);
+    await errorOf(read.release());
+    await write.release();
   });
 });
