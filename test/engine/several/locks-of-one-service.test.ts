@@ -91,7 +91,7 @@ describe('the locks of one service that a caller wants together', () => {
   });
 
   it('leave the other locks to callers of this process when one of them is busy', async () => {
-    const { locks, backend, wanted } = await open();
+    const { locks, backend, runtime, wanted } = await open();
     const other = await world.process();
     const busy = await other.locks.acquire('b');
     for (const isTogether of [true, false]) {
@@ -99,14 +99,14 @@ describe('the locks of one service that a caller wants together', () => {
       const several = wanted(['a', 'b', 'c']);
       await several.takeMissing();
       await giveBack(several);
-      for (const name of ['a', 'c']) await (await locks.acquire(name, { waitTime: 0 })).release();
+      for (const name of ['a', 'c']) await (await runtime.until(locks.acquire(name, { waitTime: 0 }))).release();
     }
     await busy.release();
-    await (await locks.acquire('b', { waitTime: 0 })).release();
+    await (await runtime.until(locks.acquire('b', { waitTime: 0 }))).release();
   });
 
   it('are not asked for while a caller of this process holds one of them', async () => {
-    const { locks, backend, wanted } = await open();
+    const { locks, backend, runtime, wanted } = await open();
     const mine = await locks.acquire('b');
     backend.commands.length = 0;
     const several = wanted(['a', 'b']);
@@ -118,7 +118,51 @@ describe('the locks of one service that a caller wants together', () => {
     });
     expect(backend.commands).toEqual([]);
     await mine.release();
-    await (await locks.acquire('a', { waitTime: 0 })).release();
+    await (await runtime.until(locks.acquire('a', { waitTime: 0 }))).release();
+  });
+
+  it('are asked for once more when the owner of this process that is about to leave one of them has left', async () => {
+    const { locks, backend, runtime, wanted } = await open();
+    const mine = await locks.acquire('b');
+    const answer = latch();
+    backend.disturb(answerAfter(answer.promise), 'release');
+    const released = mine.release();
+    backend.commands.length = 0;
+    const several = wanted(['a', 'b']);
+    const attempt = several.takeMissing();
+    await runtime.settle();
+    expect(backend.commands).toEqual([]);
+    answer.open();
+    expect(await attempt).toBeUndefined();
+    expect([backend.commands, taken(several)]).toEqual([['acquireAll'], ['a', 'b']]);
+    await released;
+    await giveBack(several);
+  });
+
+  it('are not asked for once more when the caller has left meanwhile', async () => {
+    const { locks, backend, runtime, wanted } = await open();
+    const mine = await locks.acquire('b');
+    const answer = latch();
+    backend.disturb(answerAfter(answer.promise), 'release');
+    const released = mine.release();
+    backend.commands.length = 0;
+    const several = wanted(['a', 'b']);
+    const terms = { waitTime: FOREVER, outageTimeout: FOREVER, signal: undefined };
+    const caller = new AnyCaller(
+      'a, b',
+      terms,
+      runtime,
+      () => {},
+      () => {},
+    );
+    several.arrived(caller);
+    const attempt = several.takeMissing();
+    caller.refuse(new Error('aborted'));
+    answer.open();
+    const busy = await attempt;
+    expect([busy?.wanted === several.all[1], busy?.holder, backend.commands]).toEqual([true, mine.owner, []]);
+    several.left();
+    await released;
   });
 
   it('leave all locks to callers of this process when there is no answer', async () => {
@@ -130,7 +174,7 @@ describe('the locks of one service that a caller wants together', () => {
         expect(await errorOf(wanted(['a', 'b']).takeMissing())).toBeInstanceOf(BackendError);
         backend.heal();
         await runtime.advance(1_000);
-        for (const name of ['a', 'b']) await (await locks.acquire(name, { waitTime: 0 })).release();
+        for (const name of ['a', 'b']) await (await runtime.until(locks.acquire(name, { waitTime: 0 }))).release();
       }
   });
 
@@ -157,7 +201,7 @@ describe('the locks of one service that a caller wants together', () => {
     await locks.withLock(['a', 'b'], async ({ owners }) => {
       backend.commands.length = 0;
       const several = wanted(['a', 'b', 'c', 'd']);
-      expect(several.scoped).toBe(true);
+      expect([several, ...several.all].map(({ scoped }) => scoped)).toEqual(Array(5).fill(true));
       expect(await several.takeMissing()).toBeUndefined();
       expect(backend.commands).toEqual(['acquireAll']);
       const lease = several.createLease();
@@ -169,18 +213,89 @@ describe('the locks of one service that a caller wants together', () => {
   });
 
   it('leave the gates of the scope to its other children when one of them is busy, or nobody answers', async () => {
-    const { locks, backend, wanted } = await open();
+    const { locks, backend, runtime, wanted } = await open();
     const other = await world.process();
     const busy = await other.locks.acquire('z');
     await locks.withLock(['a', 'b'], async () => {
       expect(await wanted(['a', 'b', 'z']).takeMissing()).toBeDefined();
-      await locks.withLock(['a', 'b'], { waitTime: 0 }, async () => {});
+      await runtime.until(locks.withLock(['a', 'b'], { waitTime: 0 }, async () => {}));
       backend.disturb(refused, 'acquire');
       expect(await errorOf(wanted(['a', 'b', 'z']).takeMissing())).toBeInstanceOf(BackendError);
       backend.heal();
-      await locks.withLock(['a', 'b'], { waitTime: 0 }, async () => {});
+      await runtime.until(locks.withLock(['a', 'b'], { waitTime: 0 }, async () => {}));
     });
     await busy.release();
+  });
+
+  it('are confirmed by the backend if they are shared and the clocks have diverged, also those that are taken', async () => {
+    const { locks, backend, runtime, wanted } = await open();
+    await locks.withLock('a', async () => {
+      const several = wanted(['a', 'b']);
+      runtime.suspend(5_000);
+      await several.takeMissing();
+      expect([taken(several), backend.count('renew')]).toEqual([['a', 'b'], 1]);
+      runtime.suspend(5_000);
+      await several.takeMissing();
+      expect(backend.count('renew')).toBe(2);
+      await several.takeMissing();
+      expect(backend.count('renew')).toBe(2);
+      await giveBack(several);
+    });
+  });
+
+  it('are acquired if the scope that shared them has ended, and shared if one has begun', async () => {
+    const { locks, wanted } = await open();
+    const lease = await locks.acquire('a');
+    const several = await lease.run(() => wanted(['a', 'b']));
+    await lease.release();
+    expect(await several.takeMissing()).toBeUndefined();
+    expect(several.all[0].held?.owner).not.toBe(lease.owner);
+    expect(several.all.map(({ stale }) => stale)).toEqual([false, false]);
+    await giveBack(several);
+    const early = wanted(['a', 'b']);
+    await locks.withLock('a', async ({ owner }) => {
+      expect(await early.takeMissing()).toBeUndefined();
+      expect(early.all[0].held?.owner).toBe(owner);
+      await giveBack(early);
+    });
+  });
+
+  it('were kept from a caller by an outage only if the backend gives no answer about one of them', async () => {
+    const { locks, backend, runtime, wanted } = await open();
+    const terms = { waitTime: ms(1_000), outageTimeout: FOREVER, signal: undefined };
+    const caller = new AnyCaller(
+      'a, b',
+      terms,
+      runtime,
+      () => {},
+      () => {},
+    );
+    const several = wanted(['a', 'b']);
+    several.arrived(caller);
+    expect(several.outage(caller)).toBeUndefined();
+    await runtime.advance(1_000);
+    expect(several.outage(caller)).toBeUndefined();
+    const { outages } = locks.engine.services;
+    const failure = new BackendError('no answer for 900 ms', 'unavailable', 'unknown');
+    outages.isSilent = (_, keys) => keys[0].endsWith(':b');
+    outages.failure = () => failure;
+    expect(several.outage(caller)).toBe(failure);
+    outages.failure = () => undefined;
+    expect(several.outage(caller)?.message).toBe(`${backend.description}: no answer within 1000 ms`);
+    several.left();
+  });
+
+  it('have failures that name the last error of the connection, and report them to the limit of outages', async () => {
+    const { locks, backend, wanted } = await open();
+    const several = wanted(['a', 'b']);
+    const failure = new BackendError('no answer', 'unavailable', 'unknown');
+    expect(several.explained(failure)).toBe(failure);
+    Object.defineProperty(backend, 'connectionError', { value: new Error('ECONNREFUSED') });
+    expect(several.explained(failure).message).toBe('no answer (ECONNREFUSED)');
+    const reported: Error[] = [];
+    locks.engine.services.outages.attemptFailed = (error) => void reported.push(error());
+    several.failedOnce(() => failure);
+    expect(reported).toEqual([failure]);
   });
 
   it('are refused as an upgrade when a reader wants to write', async () => {
