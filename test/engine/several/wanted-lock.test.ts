@@ -3,7 +3,7 @@ import type { LockOptions } from '../../../lib/engine/terms/lock-options.js';
 import { Caller } from '../../../lib/engine/wait/caller.js';
 import { ms, openVirtualWorld } from '../../support/lock-world.js';
 import { errorOf, latch } from '../../support/section.js';
-import { answerAfter } from '../../support/watched/watched-backend.js';
+import { answerAfter, refused } from '../../support/watched/watched-backend.js';
 
 class AnyCaller extends Caller<never> {
   readonly what = 'the locks';
@@ -205,5 +205,74 @@ describe('one of several locks that a caller wants', () => {
     expect(wantedOf('a').describe('eve:1')).toEqual({ client, who: "eve:1 of 'shop'" });
     expect(wantedOf('a').describe('joe:1')).toEqual({ client: undefined, who: 'joe:1 of a Redisson client' });
     expect(wantedOf('a').describe(undefined)).toEqual({ client: undefined, who: 'another owner' });
+  });
+
+  it('is waited for in its queue if the scope that shared it has ended', async () => {
+    const { wantedOf, caller, departed, runtime, locks } = await open();
+    const lease = await locks.acquire('a');
+    const wanted = await lease.run(() => wantedOf('a'));
+    await lease.release();
+    await runtime.until(wanted.wait(FOREVER, caller, departed));
+    expect([wanted.shared, wanted.stale, wanted.held?.owner === lease.owner]).toEqual([false, false, false]);
+    await wanted.giveBack();
+  });
+
+  it('is waited for as a part of a possible deadlock, in its queue and at a gate', async () => {
+    const { wantedOf, caller, departed, locks } = await open();
+    const { deadlocks } = locks.engine.services;
+    const { add } = deadlocks;
+    const waits: string[] = [];
+    deadlocks.add = (waiter, place) => {
+      waits.push(waiter.name);
+      add.call(deadlocks, waiter, place);
+    };
+    const other = await world.process();
+    await other.locks.acquire('b');
+    await locks.withLock('a', async () => {
+      const sibling = await locks.acquire('a');
+      const wanted = [wantedOf('a'), wantedOf('b')];
+      const waiting = wanted.map((one) => errorOf(one.wait(FOREVER, caller, departed)));
+      expect(waits).toEqual(['a', 'b']);
+      for (const one of wanted) one.stopWaiting(new Error('enough'));
+      await Promise.all(waiting);
+      await sibling.release();
+    });
+  });
+
+  it('is waited for during shutdown by callers that run in a scope of the service only', async () => {
+    const { wantedOf, caller, departed, runtime, locks } = await open();
+    const other = await world.process();
+    const busy = await other.locks.acquire('b');
+    const outside = errorOf(wantedOf('b').wait(FOREVER, caller, departed));
+    const end = latch();
+    const body = locks.withLock('a', async () => {
+      const wanted = wantedOf('b');
+      const waiting = wanted.wait(FOREVER, caller, departed);
+      await end.promise;
+      await waiting;
+      await wanted.giveBack();
+    });
+    await runtime.settle();
+    locks.engine.services.admission.isClosing = true;
+    for (const { line } of locks.engine.services.work.queues.values())
+      line.refuseWhere(({ scoped }) => (scoped ? undefined : new Error('shutdown')));
+    expect((await outside).message).toBe('shutdown');
+    await busy.release();
+    end.open();
+    await runtime.until(body);
+  });
+
+  it('is waited for in an outage for as long as a caller may wait that came after its beginning', async () => {
+    const { locks, backend, runtime } = await world.process();
+    await locks.acquire('b');
+    backend.disturb(refused, 'acquire', 'acquireAll', 'renew', 'ping' as never);
+    await errorOf(locks.acquire('x', { waitTime: 0 }));
+    await runtime.advance(3_000);
+    const began = runtime.monotonic();
+    const refusal = await runtime.until(errorOf(locks.acquire(['a', 'b'], { outageTimeout: 5_000 })));
+    expect(refusal.name).toBe('LockUnavailableError');
+    expect(runtime.monotonic() - began).toBeGreaterThanOrEqual(5_000);
+    expect(runtime.monotonic() - began).toBeLessThan(6_000);
+    backend.heal();
   });
 });
