@@ -83,7 +83,7 @@ export class WantedLock implements Wanted {
    * this process also blocks the lock.
    */
   get leaving(): string | undefined {
-    return this.reentry === undefined ? this.queue.leaving : undefined;
+    return this.queue.leaving;
   }
 
   describe(holder: string | undefined): { readonly client: HolderClient | undefined; readonly who: string } {
