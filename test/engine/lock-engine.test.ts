@@ -127,8 +127,6 @@ describe('an engine', () => {
   it('lets the wait of a caller that can do without the lock be no part of a deadlock', async () => {
     const { engine } = (await world.process()).locks;
     const terms: boolean[] = [];
-    const { enqueue } = engine.services.deadlocks.constructor.prototype;
-    expect(enqueue).toBeUndefined();
     engine.services.deadlocks.add = (waiter) => void terms.push((waiter.terms as { tentative: boolean }).tentative);
     const busy = await engine.acquire('b');
     await engine.holdWhile(await engine.acquire('a'), async () => {
@@ -213,5 +211,37 @@ describe('an engine', () => {
       }),
     );
     expect((await lost).name).toBe('LockLostError');
+  });
+
+  it('refuses a call whose signal was aborted before, without a request, for one name and for several', async () => {
+    const { locks, backend } = await world.process();
+    const signal = AbortSignal.abort(new Error('enough'));
+    for (const [names, what] of [
+      ['order', "the lock 'order'"],
+      [['order', 'stock'], 'the locks order, stock'],
+    ] as const) {
+      const error = await errorOf(locks.engine.acquire(names, { signal }));
+      expect(error.message).toBe(`Waiting for ${what} was aborted by the caller's signal`);
+      expect(error).toMatchObject({ name: 'LockAbortedError', cause: new Error('enough') });
+    }
+    expect(backend.count()).toBe(0);
+  });
+
+  it('stands for election under the name of the method and the group that are given', async () => {
+    const { locks, runtime } = await world.process({ waitTime: ms(1_000), onLost: 'warn' });
+    const heard: unknown[] = [];
+    locks.on('acquired', ({ name, group, method }) => heard.push([name, group, method]));
+    const busy = await locks.acquire('cleaner');
+    heard.length = 0;
+    const onElected = ({ signal }: { signal: AbortSignal }) =>
+      new Promise((resolve) => signal.addEventListener('abort', resolve));
+    const leadership = locks.engine.lead('cleaner', { onElected, group: 'jobs' }, '@Leader', 'Cleaner.lead');
+    await runtime.advance(5_000); // longer than a call waits by default
+    expect([leadership.name, leadership.isLeader]).toEqual(['cleaner', false]);
+    await busy.release();
+    await runtime.settle();
+    expect([leadership.isLeader, heard]).toEqual([true, [['cleaner', 'jobs', 'Cleaner.lead']]]);
+    await runtime.until(leadership.stop());
+    expect(() => locks.engine.lead('job:undefined', { onElected }, '@Leader')).toThrow(/^@Leader: the lock name/);
   });
 });

@@ -1,5 +1,9 @@
+import { MemoryBackend } from '../../lib/backends/memory/memory-backend.js';
+import { MemoryStore } from '../../lib/backends/memory/memory-store.js';
 import { LockKeyError } from '../../lib/engine/errors.js';
-import { openVirtualWorld } from '../support/lock-world.js';
+import { LockEngine } from '../../lib/engine/lock-engine.js';
+import { ENGINE_DEFAULTS } from '../support/engine-defaults.js';
+import { ms, openVirtualWorld, RecordingLogger } from '../support/lock-world.js';
 import { errorOf } from '../support/section.js';
 import { refused } from '../support/watched/watched-backend.js';
 
@@ -41,18 +45,35 @@ describe('the parts of a service', () => {
   });
 
   it('listen for forced releases, and write the record of the client, once a lock is held for a second', async () => {
-    const identity = { application: 'shop', host: 'web-1', pid: 7, version: '' };
-    const { locks, backend, runtime } = await world.process({ identity });
-    const directory = { writeClient: async () => {}, client: async () => undefined };
-    let written = 0;
-    directory.writeClient = async () => void written++;
-    Object.defineProperty(backend, 'directory', { value: directory });
-    const lease = await locks.acquire('order');
+    const { runtime } = world;
+    const backend = new MemoryBackend({ runtime, store: new MemoryStore() });
+    const log: string[] = [];
+    backend.directory.writeClient = async ({ held }) => void log.push(`${held} held at ${runtime.monotonic()}`);
+    backend.listenToClient = (clientId) => {
+      log.push(`${clientId} listens`);
+      return { ready: Promise.resolve(), close: () => {} };
+    };
+    const engine = new LockEngine({
+      ...ENGINE_DEFAULTS,
+      backend,
+      runtime,
+      logger: new RecordingLogger(),
+      clientId: 'ann',
+      identity: { application: 'shop', host: 'web-1', pid: 7, version: '' },
+      watchdogTimeout: ms(30_000),
+      waiterTimeout: ms(5_000),
+      shutdownTimeout: ms(0),
+    });
+    const short = await engine.acquire('order');
     await runtime.advance(900);
-    expect([backend.listensToClient, written]).toEqual([false, 0]);
-    await runtime.advance(200);
-    expect([backend.listensToClient]).toEqual([true]);
+    await short.release();
+    await runtime.advance(5_000);
+    expect(log).toEqual([]);
+    const lease = await engine.acquire('order');
+    await runtime.advance(1_000);
+    expect(log).toEqual(['ann listens', `1 held at ${runtime.monotonic()}`]);
     await lease.release();
+    await runtime.until(engine.close());
   });
 
   it('do nothing any more once they were stopped', async () => {

@@ -171,7 +171,9 @@ describe('a candidate for leadership', () => {
     candidate.start();
     await runtime.settle();
     const lease = [...services.work.leases][0];
+    expect(candidate.isLeader).toBe(true);
     const stopped = candidate.stop();
+    expect(candidate.isLeader).toBe(false);
     await runtime.advance(SHUTDOWN - 1);
     expect(logger.warnings).toEqual([]);
     await runtime.until(stopped);
@@ -278,6 +280,53 @@ describe('a candidate for leadership', () => {
     await runtime.settle();
     expect(errors).toMatchObject([{ cause: failure }]);
     await runtime.until(candidate.stop());
+  });
+
+  it('reports no loss of its lock that its body throws, also if it was asked to stop before', async () => {
+    const { candidate, runtime, errors, locks, logger } = await open({
+      onElected: async (lease) => {
+        await untilAborted(lease);
+        await locks.forceRelease('cleaner');
+        lease.assertHeld();
+      },
+    });
+    candidate.start();
+    await runtime.settle();
+    await runtime.until(candidate.stop());
+    expect(errors).toEqual([]);
+    expect(logger.warnings).toEqual([expect.stringMatching(/^The leader of 'cleaner' was deposed: /)]);
+  });
+
+  it('stops at once between two elections', async () => {
+    const { candidate, runtime } = await open({});
+    candidate.start();
+    await runtime.advance(200);
+    expect(runtime.keepAliveTimers).toBe(1);
+    await runtime.until(candidate.stop());
+    expect([runtime.monotonic(), runtime.keepAliveTimers]).toEqual([200, 0]);
+  });
+
+  it('is awaited by code that was started in onRevoked and that has outlived it', async () => {
+    const [later, log] = [latch(), [] as string[]];
+    let leaked: Promise<unknown> | undefined;
+    let elections = 0;
+    const { candidate, runtime } = await open({
+      onElected: async (lease) => {
+        if (elections++ === 0) return;
+        await untilAborted(lease);
+        await new Promise<void>((resolve) => void runtime.timer(100, resolve));
+        log.push('body has ended');
+      },
+      onRevoked: () => {
+        leaked ??= later.promise.then(() => candidate.stop()).then(() => log.push('stopped'));
+      },
+    });
+    candidate.start();
+    await runtime.advance(1_100);
+    expect([elections, candidate.isLeader]).toEqual([2, true]);
+    later.open();
+    await runtime.until(leaked!);
+    expect(log).toEqual(['body has ended', 'stopped']);
   });
 
   it('reports what onRevoked throws, and stands for election again', async () => {

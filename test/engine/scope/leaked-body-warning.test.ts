@@ -1,3 +1,4 @@
+import { warnIfLeaked } from '../../../lib/engine/scope/leaked-body-warning.js';
 import type { LockOptions } from '../../../lib/engine/terms/lock-options.js';
 import type { LockService } from '../../../lib/service/lock-service.js';
 import { openVirtualWorld } from '../../support/lock-world.js';
@@ -49,5 +50,22 @@ describe('a body that still runs when the code that holds its lock has ended', (
       await runtime.advance(100);
     }
     expect(logger.warnings).toHaveLength(100);
+  });
+
+  it('is named by its method rather than by its group, and counts if one of its locks has been left', () => {
+    const warnings: [string, string][] = [];
+    const events = { warnOnce: (subject: string, message: string) => void warnings.push([subject, message]) };
+    const end = (...left: boolean[]) => {
+      const entered = left.map((isLeft) => ({ share: { left: isLeft } }));
+      const terms = { method: 'Orders.pay', group: 'orders' };
+      warnIfLeaked({ events } as never, { name: 'stock', terms, entered } as never);
+    };
+    end();
+    end(false, false);
+    expect(warnings).toEqual([]);
+    end(false, true);
+    expect(warnings).toEqual([
+      ['Orders.pay', expect.stringMatching(/^Orders\.pay still ran inside the lock 'stock' after the code/)],
+    ]);
   });
 });
