@@ -473,6 +473,30 @@ describe('shutdown', () => {
     });
   });
 
+  it('watches the unfinished work only while it waits', async () => {
+    const { locks, runtime } = await world.process(settings);
+    const { work } = locks.engine.services;
+    const { watch } = work;
+    let watching = 0;
+    work.watch = (listener) => {
+      const unwatch = watch.call(work, listener);
+      watching++;
+      return () => {
+        watching--;
+        unwatch();
+      };
+    };
+    const end = latch();
+    const body = locks.withLock('order', () => end.promise);
+    await runtime.settle();
+    const closed = locks.close();
+    await runtime.settle();
+    expect(watching).toBe(1);
+    end.open();
+    await runtime.until(Promise.all([body, closed]));
+    expect(watching).toBe(0);
+  });
+
   it('keeps the process alive while it waits, and leaves no timer', async () => {
     const process = await world.process(settings);
     const { locks, runtime } = process;
