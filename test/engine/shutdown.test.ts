@@ -473,6 +473,23 @@ describe('shutdown', () => {
     });
   });
 
+  it('rejects a change of a semaphore that gets no answer', async () => {
+    const { locks, backend, runtime } = await world.process({ shutdownTimeout: ms(1_000), commandTimeout: 2_000 });
+    backend.synchronizerRequests.disturb(() => new Promise(() => {}), 'addPermits');
+    const log: string[] = [];
+    const released = errorOf(locks.getSemaphore('mail').release()).then(({ name }) => log.push(name));
+    const { close } = backend;
+    backend.close = () => {
+      log.push('closes');
+      return close.call(backend);
+    };
+    await runtime.settle();
+    await runtime.until(locks.close());
+    await released;
+    expect(log.sort()).toEqual(['LockUnavailableError', 'closes']);
+    expect(runtime.monotonic()).toBe(2_500);
+  });
+
   it('watches the unfinished work only while it waits', async () => {
     const { locks, runtime } = await world.process(settings);
     const { work } = locks.engine.services;
