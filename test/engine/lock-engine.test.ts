@@ -244,4 +244,21 @@ describe('an engine', () => {
     await runtime.until(leadership.stop());
     expect(() => locks.engine.lead('job:undefined', { onElected }, '@Leader')).toThrow(/^@Leader: the lock name/);
   });
+
+  it('confirms the releases of single flights, whose purpose is that of the caller, where there are any', async () => {
+    const { locks, backend } = await world.process({ onLost: 'warn', release: 'background', waitTime: ms(7_000) });
+    const { engine } = locks;
+    expect(engine.flightTermsOf({ keepFor: '1m', waitTime: 5 }, PURPOSE, 'singleFlight()')).toMatchObject({
+      ...PURPOSE,
+      type: 'flight',
+      release: 'confirmed',
+      keepFor: 60_000,
+      waitTime: 5,
+    });
+    expect(await engine.forgetResult('prices')).toBe(false);
+    Object.defineProperty(backend, 'flights', { value: undefined });
+    expect(() => engine.flightTermsOf({}, PURPOSE, 'singleFlight()')).toThrow(LockConfigurationError);
+    expect(() => engine.flightTermsOf({}, PURPOSE, 'singleFlight()')).toThrow(/singleFlight\(\)/);
+    expect(await errorOf(engine.forgetResult('prices'))).toBeInstanceOf(LockConfigurationError);
+  });
 });

@@ -57,6 +57,34 @@ describe('a process that adopts a lock', () => {
     expect(times.at(-2)).toBeLessThan(1_000);
   });
 
+  it('does not ask again at the moment at which its outageTimeout ends', async () => {
+    const { locks, backend, runtime, ticket } = await open();
+    runtime.random = () => 1;
+    const times: number[] = [];
+    backend.disturb(async () => {
+      times.push(runtime.monotonic());
+      throw new BackendError('the connection is closed', 'unavailable', 'refused');
+    }, 'adopt');
+    await runtime.until(errorOf(locks.adopt(ticket, { outageTimeout: 350 })));
+    expect(times).toEqual([0, 50, 150, 350]);
+  });
+
+  it('makes callers that try once wait for its first answer only', async () => {
+    const { locks, backend, runtime, ticket } = await open();
+    const answer = latch();
+    backend.disturb(async () => {
+      await answer.promise;
+      throw new BackendError('no answer', 'unavailable', 'unknown');
+    }, 'adopt');
+    const adopting = errorOf(locks.adopt(ticket));
+    const tried = errorOf(locks.acquire('order', { waitTime: 0 }));
+    await runtime.advance(30);
+    answer.open();
+    expect(await runtime.until(tried)).toBeInstanceOf(LockUnavailableError);
+    expect(runtime.monotonic()).toBe(30);
+    await runtime.until(adopting);
+  });
+
   it('does not use an answer that comes after the lease that it grants', async () => {
     const { locks, backend, runtime, ticket } = await open();
     const answer = latch();

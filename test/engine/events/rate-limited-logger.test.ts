@@ -40,6 +40,13 @@ describe('the log', () => {
     expect(log.warnings).toEqual([]);
   });
 
+  it('says that it left out a single line', async () => {
+    const { runtime, log, logger } = setUp();
+    for (let i = 0; i < 21; i++) logger.error(`line ${i}`);
+    await runtime.advance(1_000);
+    expect(log.warnings).toEqual(['1 more lines were left out within 1000 ms']);
+  });
+
   it('counts the lines that it leaves out anew each time', async () => {
     const { runtime, log, logger } = setUp();
     for (const count of [23, 22]) {

@@ -414,4 +414,39 @@ describe('a writer that reads in its own scope', () => {
     await errorOf(read.release());
     await write.release();
   });
+
+  it('waits no longer than its waitTime in all when it asks as an independent reader after the write lock', async () => {
+    const [{ locks, backend, runtime }, other] = [await world.process(), await world.process()];
+    const write = await locks.acquire('page', { type: 'write' });
+    const answer = latch();
+    backend.disturb(async () => {
+      await answer.promise;
+      throw new BackendError('no answer', 'unavailable', 'refused');
+    }, 'acquire');
+    const reading = errorOf(write.run(() => locks.acquire('page', { type: 'read', waitTime: 3_000 })));
+    await runtime.advance(2_000);
+    await write.release();
+    const next = await other.locks.acquire('page', { type: 'write' });
+    backend.heal();
+    answer.open();
+    expect((await runtime.until(reading)).name).toBe('LockBusyError');
+    expect(runtime.monotonic()).toBe(3_000);
+    await next.release();
+  });
+
+  it('hears of the loss of a read lock that somebody uses, and of no other', async () => {
+    const { locks, runtime } = await world.process();
+    const lost: string[] = [];
+    locks.on('lost', ({ type, name }) => lost.push(`${type} ${name}`));
+    const write = await locks.acquire('page', { type: 'write' });
+    const read = () => write.run(() => locks.acquire('page', { type: 'read', leaseTime: 1_000 }));
+    await (await read()).release();
+    await runtime.advance(2_000);
+    expect(lost).toEqual([]);
+    const used = await read();
+    await runtime.advance(2_000);
+    expect([lost, used.held, write.held]).toEqual([['read page'], false, true]);
+    await errorOf(used.release());
+    await write.release();
+  });
 });

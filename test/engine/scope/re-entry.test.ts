@@ -112,4 +112,22 @@ describe('code that acquires a lock that it holds already', () => {
       expect(isInside).toBe(true);
     });
   });
+
+  it('waits no longer than its waitTime in all when its scope ended while it waited for a sibling', async () => {
+    const { locks, runtime } = await world.process();
+    const lease = await locks.acquire('page');
+    const next = locks.acquire('page');
+    const waiting = await lease.run(async () => {
+      const sibling = await locks.acquire('page');
+      const late = errorOf(locks.acquire('page', { waitTime: 3_000 }));
+      await runtime.advance(2_000);
+      return { sibling, late };
+    });
+    await lease.release();
+    await waiting.sibling.release();
+    const refusal = await runtime.until(waiting.late);
+    expect(refusal).toBeInstanceOf(LockBusyError);
+    expect(runtime.monotonic()).toBe(3_000);
+    await (await next).release();
+  });
 });
