@@ -35,7 +35,7 @@ describe('a process that adopts a lock', () => {
   ] as const)('does not ask again after a failure that cannot pass: %s %j', async (kind, options, type, message) => {
     const { locks, backend, runtime, ticket, bob } = await open();
     backend.disturb(failing(kind, options), 'adopt');
-    const error = await errorOf(locks.adopt(ticket));
+    const error = await runtime.until(errorOf(locks.adopt(ticket)));
     expect(error).toBeInstanceOf(type);
     expect([error.message, backend.count('adopt'), runtime.monotonic()]).toEqual([message, 1, 0]);
     backend.heal();
