@@ -383,6 +383,43 @@ describe('a writer that reads in its own scope', () => {
     });
   });
 
+  it('has one timer for its next request, also if another reader asks in between', async () => {
+    const { locks, backend, runtime } = await world.process();
+    const write = await locks.acquire('page', { type: 'write' });
+    backend.disturb(refused, 'acquire');
+    const read = () => write.run(() => locks.acquire('page', { type: 'read' }));
+    const readers = [read()];
+    await runtime.advance(3_000);
+    const sent = backend.count('acquire');
+    readers.push(read());
+    await runtime.settle();
+    expect([backend.count('acquire'), runtime.keepAliveTimers]).toEqual([sent + 1, 1]);
+    backend.heal();
+    for (const lease of await runtime.until(Promise.all(readers))) await lease.release();
+    expect(runtime.keepAliveTimers).toBe(0);
+    await write.release();
+  });
+
+  it('asks again after a short pause in an outage, whatever the one before had been', async () => {
+    const { locks, backend, runtime } = await world.process();
+    const write = await locks.acquire('page', { type: 'write' });
+    const read = () => write.run(() => locks.acquire('page', { type: 'read', leaseTime: 1_000 }));
+    backend.disturb(refused, 'acquire');
+    const first = read();
+    await runtime.advance(3_000);
+    backend.heal();
+    await (await runtime.until(first)).release();
+    await runtime.advance(1_500); // the read lock lapses
+    backend.disturb(refused, 'acquire');
+    const sent = backend.count('acquire');
+    const second = read();
+    await runtime.advance(60);
+    expect(backend.count('acquire') - sent).toBeGreaterThan(1);
+    backend.heal();
+    await (await runtime.until(second)).release();
+    await write.release();
+  });
+
   it('asks once for all of its readers, also for those that come later', async () => {
     const { locks, backend, runtime } = await world.process();
     await locks.withLock('page', { type: 'write' }, async () => {

@@ -107,6 +107,7 @@ describe('a chain of scopes', () => {
         expect(own.parent).toBeUndefined();
         new FakeLease('inner').run((inner) => expect(scopeAround(stranger.scoped)).toBe(inner));
         expect(scopeAround(stranger.scoped)).toBe(own);
+        expect([own.outside, stranger.scope().outside]).toEqual([[outer], []]);
         expect(scopeAround(new FakeLease('another', SERVICE, true).scoped)).toBeUndefined();
       });
       expect(scopeAround(new FakeLease('member').scoped)).toBe(lockScopes.getStore());
@@ -192,6 +193,12 @@ describe('the leases that wait for the running flow', () => {
             expect(waiting(OTHER)).toEqual(['elsewhere']);
             outer.released = true;
             expect(waiting()).toEqual(['stranger 2', 'stranger 1']);
+            // It is not kept by those that begin later.
+            expect(new FakeLease('next', SERVICE, true).scope().outside).toEqual([
+              strangers[1],
+              strangers[0],
+              elsewhere,
+            ]);
           }),
         ),
       ),
