@@ -79,7 +79,7 @@ export class ShareGates {
  */
 export class ShareGate implements EnteredGate {
   private readonly waiting = new LinkedQueue<LockWaiter>();
-  private readonly admissions = new Map<LockWaiter, { readonly mode: ShareMode; readonly enter: () => void }>();
+  private readonly admissions = new WeakMap<LockWaiter, { readonly mode: ShareMode; readonly enter: () => void }>();
   private inside = 0;
   private mode: ShareMode = 'shared';
   /** How many writers below the only reader inside have closed the gate to others. */
@@ -155,8 +155,7 @@ export class ShareGate implements EnteredGate {
   }
 
   private remove(waiter: LockWaiter): void {
-    if (!this.waiting.remove(waiter)) return;
-    this.admissions.delete(waiter);
+    this.waiting.remove(waiter);
     this.admit();
   }
 
@@ -169,7 +168,6 @@ export class ShareGate implements EnteredGate {
       const { mode, enter } = this.admissions.get(head) as { mode: ShareMode; enter: () => void };
       if (!this.admits(mode)) return;
       this.waiting.remove(head);
-      this.admissions.delete(head);
       this.enter(mode);
       enter();
     }
