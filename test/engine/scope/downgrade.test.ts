@@ -327,7 +327,7 @@ describe('a writer that reads in its own scope', () => {
     ] as const)('is refused at once when the backend is %s', async (kind, type, message) => {
       const { backend, runtime, write, read } = await open();
       backend.disturb(failing(kind), 'acquire');
-      const errors = await Promise.all([errorOf(read()), errorOf(read())]);
+      const errors = await runtime.until(Promise.all([errorOf(read()), errorOf(read())]), 100);
       for (const error of errors) expect(error).toBeInstanceOf(type);
       expect(errors.map((error) => error.message)).toEqual([message, message]);
       expect([backend.count('acquire'), runtime.timers, runtime.monotonic()]).toEqual([2, 1, 0]); // one is the heartbeat
@@ -338,7 +338,7 @@ describe('a writer that reads in its own scope', () => {
       const { backend, runtime, write, read } = await open();
       backend.disturb(refused, 'acquire');
       const patient = read();
-      const refusal = await errorOf(read({ waitTime: 0 }));
+      const refusal = await runtime.until(errorOf(read({ waitTime: 0 })), 100);
       expect(refusal).toBeInstanceOf(LockUnavailableError);
       expect([refusal.message, runtime.monotonic()]).toEqual([
         "The lock 'page' could not be acquired: the connection is closed",
@@ -417,6 +417,26 @@ describe('a writer that reads in its own scope', () => {
     expect(backend.count('acquire') - sent).toBeGreaterThan(1);
     backend.heal();
     await (await runtime.until(second)).release();
+    await write.release();
+  });
+
+  it('is told that there was no answer, not of a failure before the last read lock', async () => {
+    const { locks, backend, runtime } = await world.process();
+    const write = await locks.acquire('page', { type: 'write' });
+    const read = (waitTime?: number) =>
+      write.run(() => locks.acquire('page', { type: 'read', leaseTime: 1_000, waitTime }));
+    backend.disturb(refused, 'acquire');
+    const first = read();
+    await runtime.advance(100);
+    backend.heal();
+    await (await runtime.until(first)).release();
+    await runtime.advance(1_500);
+    const answer = latch();
+    backend.disturb(answerAfter(answer.promise), 'acquire');
+    const refusal = await runtime.until(errorOf(read(300)));
+    expect(refusal.message).toMatch(/^The lock 'page' could not be acquired: .*: no answer within 300 ms$/);
+    answer.open();
+    await runtime.settle();
     await write.release();
   });
 
