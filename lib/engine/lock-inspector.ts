@@ -5,7 +5,6 @@ import {
   type ResultState,
   withReason,
 } from '../backends/lock-backend.js';
-import { isOwnerOf } from '../backends/owner-ids.js';
 import type { SynchronizerState } from '../backends/synchronizer-state.js';
 import type { HolderClient } from './clients/describe-holder.js';
 import { LockKeyError, LockUnavailableError } from './errors.js';
@@ -54,7 +53,6 @@ export class LockInspector {
 
   /** The holder with this owner id, if it belongs to this service. */
   ownHolder(key: string, owner: string): HolderClient | undefined {
-    if (!isOwnerOf(this.services.clientId, owner)) return undefined;
     const held = this.services.heldLocks(key).find((lock) => lock.owner === owner);
     return held && this.services.holders.own(held);
   }
