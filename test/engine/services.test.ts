@@ -24,6 +24,7 @@ describe('the parts of a service', () => {
     expect(namesUnder(services.keyOf('parcel'))).toEqual([]);
     expect(namesUnder('order')).toEqual([]); // without the prefix
     expect(namesUnder(`elsewhere:${services.keyOf('order')}`)).toEqual([]);
+    expect(namesUnder(services.keyOf('order').replace('lock', 'lick'))).toEqual([]); // as long as the prefix
     for (const lease of leases) await lease?.release();
     expect(namesUnder()).toEqual([]);
   });
