@@ -125,7 +125,7 @@ describe('a lock that is released by force', () => {
     await lease.release();
   });
 
-  it('is reported to all queues of this process that have its name', async () => {
+  it('is reported to the queues of this process that have its name, and to no others', async () => {
     const { locks } = await world.process();
     const { queues } = locks.engine.services.work;
     const told: (readonly string[])[] = [];

@@ -34,7 +34,7 @@ describe('the queues of a service', () => {
     for (const each of [queue, fair, flight]) each.endIfIdle();
   });
 
-  it('are forgotten when they end, which those are told that watch the work and the outages', async () => {
+  it('are forgotten when they end, and the unfinished work and the limit of outages hear of it', async () => {
     const { table, services, changes, left } = await open();
     table.queueOf('reentrant', 'order', 'lock:order').endIfIdle();
     expect([services.work.queues.size, changes, left()]).toEqual([0, [0], 1]);
@@ -48,7 +48,7 @@ describe('the queues of a service', () => {
 describe('the leases of a service', () => {
   const world = openVirtualWorld();
 
-  it('are unfinished work until they end, which those are told that watch it', async () => {
+  it('are unfinished work until they end, and whoever watches that work hears of it', async () => {
     const process = await world.process();
     const { locks, runtime } = process;
     const { work } = locks.engine.services;

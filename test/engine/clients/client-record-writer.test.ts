@@ -164,7 +164,7 @@ describe('the writer of the record of a client', () => {
     expect(written.map(({ at }) => at)).toEqual([1_000, 7_000]);
   });
 
-  it('writes it every ten seconds while nothing is held any more, and looks sooner when something is held', async () => {
+  it('writes it every ten seconds while nothing is held any more, and checks sooner once something is held', async () => {
     const { runtime, written, writer, service } = open();
     writer.noticed();
     await runtime.advance(1_500);
@@ -184,12 +184,12 @@ describe('the writer of the record of a client', () => {
     [9_000, 1_000],
     [50_000, 5_000],
     [1_000_000, 10_000],
-  ])('looks less often while very much is held: with %i locks every %i ms', async (held, pause) => {
+  ])('checks less often while very much is held: with %i locks every %i ms', async (held, pause) => {
     const { runtime, checks, writer, service } = open();
     service.contents = { ...service.contents, held: held - 1, waiting: 1 };
     writer.noticed(0);
     await runtime.advance(0);
-    writer.noticed(0); // changes nothing, because it looks soon enough
+    writer.noticed(0); // changes nothing, because the next check is soon enough
     await runtime.advance(2 * pause);
     expect(checks).toEqual([0, pause, 2 * pause]);
   });

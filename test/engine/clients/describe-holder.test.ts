@@ -57,7 +57,7 @@ describe('the description of a holder', () => {
     expect(times).toEqual(['0 s', '0 s', '1 s', '119 s', '2 min', '2 min', '3 min', '120 min', '2 h', '3 h']);
   });
 
-  it('of a detached lock tells why its client is not known', () => {
+  it('of a detached lock says why its client is not known', () => {
     const owner = ticketOwner('ann', 'secret');
     expect(describeHolder(owner, undefined)).toBe(`nobody: the lock was detached, and waits to be adopted (${owner})`);
     expect(describeHolder(owner, undefined, 'a stranger')).toBe(

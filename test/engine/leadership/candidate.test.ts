@@ -73,7 +73,7 @@ describe('a candidate for leadership', () => {
     expect([runtime.keepAliveTimers, revoked]).toEqual([0, 1]);
   });
 
-  it('does not lead if it was stopped before it got the lock that was granted to it, which it gives back', async () => {
+  it('does not lead if it was stopped before it learned that it had got the lock, and gives the lock back', async () => {
     const answer = latch();
     const calls: string[] = [];
     const { candidate, runtime, locks, lines } = await open(
@@ -209,7 +209,7 @@ describe('a candidate for leadership', () => {
     expect(revoked).toBe(1);
   });
 
-  it('waits no longer than shutdownTimeout for onRevoked, and warns of it only if it called it itself', async () => {
+  it('waits no longer than shutdownTimeout for onRevoked, without a warning if the body had ended in time', async () => {
     const { candidate, runtime, logger } = await open({ onElected: async () => {}, onRevoked: never });
     candidate.start();
     await runtime.settle();

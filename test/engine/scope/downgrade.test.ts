@@ -420,7 +420,7 @@ describe('a writer that reads in its own scope', () => {
     await write.release();
   });
 
-  it('is told that there was no answer, not of a failure before the last read lock', async () => {
+  it('gets an error about the missing answer, not about a failure before its last read lock', async () => {
     const { locks, backend, runtime } = await world.process();
     const write = await locks.acquire('page', { type: 'write' });
     const read = (waitTime?: number) =>
