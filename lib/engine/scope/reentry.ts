@@ -36,7 +36,7 @@ export function findReentry(services: Services, key: string, terms: AcquisitionT
   for (let scope = currentScope(); scope !== undefined; scope = liveFrom(scope.parent)) {
     const { lease } = scope;
     if (lease.service !== services) continue;
-    const held = lease.locks.find((lock) => lock.key === key && lock.lost === undefined);
+    const held = lease.locks.find((lock) => lock.key === key);
     if (held === undefined || services.watchdog.judge(held) === 'lost') continue;
     // If lease.run() of an outer lease is called inside an inner scope, the inner lease's share is found later.
     if (innermost === undefined || lease.gates.isBelow(innermost.lease.gates, key)) innermost = scope;
