@@ -113,6 +113,22 @@ describe('the search for a lock that the running code holds', () => {
     );
   });
 
+  it('finds a write lock that can be shared until its writer gives it back, although a reader is still inside', async () => {
+    const { locks, services, find } = await open();
+    const writer = await locks.acquire('page', { type: 'write' });
+    const reader = await writer.run(() => locks.acquire('page', { type: 'read' }));
+    await writer.run(() =>
+      reader.run(async () => {
+        const reentry = find('page', { type: 'write' })!;
+        expect([reentry.holder, reentry.scope.lease]).toEqual([writer, reader]);
+        expect(isStillShared(services, reentry)).toBe(true);
+        await writer.release();
+        expect([reentry.scope.live, isStillShared(services, reentry)]).toEqual([true, false]);
+      }),
+    );
+    await reader.release();
+  });
+
   it('finds the share below all others when an outer lease runs code inside an inner one', async () => {
     const { locks, find } = await open();
     await locks.withLock('page', (outer) =>
