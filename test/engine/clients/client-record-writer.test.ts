@@ -206,8 +206,12 @@ describe('the writer of the record of a client', () => {
     });
     await runtime.settle();
     expect([written.length, over]).toEqual([1, false]);
-    answer.next = Promise.resolve();
+    const removed = latch();
+    answer.next = removed.promise;
     answered.open();
+    await runtime.settle();
+    expect([written.length, over]).toEqual([2, false]);
+    removed.open();
     await left;
     expect(written.map(({ lifetime }) => lifetime)).toEqual([30_000, 0]);
   });

@@ -329,6 +329,34 @@ describe('a candidate for leadership', () => {
     expect(log).toEqual(['body has ended', 'stopped']);
   });
 
+  it('stands for election again when onRevoked has settled, and a pause is over', async () => {
+    const elections: number[] = [];
+    const { candidate, runtime } = await open({
+      onElected: async () => void elections.push(runtime.monotonic()),
+      onRevoked: () => new Promise<void>((resolve) => void runtime.timer(5_000, resolve)),
+    });
+    candidate.start();
+    await runtime.advance(6_100);
+    expect(elections).toHaveLength(2);
+    expect(elections[1]).toBeGreaterThanOrEqual(5_500);
+    await runtime.until(candidate.stop());
+  });
+
+  it('has stopped when onRevoked has settled, also if its body still runs', async () => {
+    const log: string[] = [];
+    const { candidate, runtime } = await open({
+      onElected: never,
+      onRevoked: async () => {
+        await new Promise<void>((resolve) => void runtime.timer(500, resolve));
+        log.push('revoked');
+      },
+    });
+    candidate.start();
+    await runtime.settle();
+    await runtime.until(candidate.stop());
+    expect([log, runtime.monotonic()]).toEqual([['revoked'], SHUTDOWN + 500]);
+  });
+
   it('reports what onRevoked throws, and stands for election again', async () => {
     const failure = new Error('no log');
     const elections: number[] = [];

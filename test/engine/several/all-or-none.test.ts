@@ -183,6 +183,9 @@ class FakeLock implements Wanted {
   aged = false;
   /** How a wait ends. Default: at once, with the lock. */
   onWait: () => Promise<void> = async () => {};
+  /** How long it takes to give the lock back, and to restart its lease. Default: no time. */
+  onGiveBack: () => Promise<void> = async () => {};
+  onRestart: () => Promise<void> = async () => {};
   private stop: ((error: Error) => void) | undefined;
 
   constructor(
@@ -213,11 +216,14 @@ class FakeLock implements Wanted {
   }
 
   async restartLease(): Promise<void> {
+    await this.onRestart();
     this.log.push(`restart ${this.name}`);
   }
 
   async giveBack(): Promise<void> {
-    if (this.taken) this.log.push(`give back ${this.name}`);
+    if (!this.taken) return;
+    await this.onGiveBack();
+    this.log.push(`give back ${this.name}`);
     this.taken = false;
   }
 
@@ -504,6 +510,69 @@ describe('an acquisition of several locks', () => {
     expect(await errorOf(acquire(FOREVER, leaves.signal))).toBeInstanceOf(LockAbortedError);
     await runtime.settle();
     expect([log, group.attempts]).toEqual([['wait for b', 'take b', 'give back b'], 1]);
+  });
+
+  describe('that gives locks back', () => {
+    /** It takes 100 ms to give back the first of two locks. */
+    const slow = () => {
+      const opened = open(['a', 'b']);
+      const { runtime, group } = opened;
+      group.lock('a').onGiveBack = () => new Promise((resolve) => void runtime.timer(100, resolve));
+      return opened;
+    };
+
+    it('waits for another lock after that', async () => {
+      const { runtime, group, log, acquire } = slow();
+      group.answers = [{ taken: ['a'], busy: 'b' }];
+      const acquired = acquire();
+      await runtime.advance(99);
+      expect(log).toEqual(['take a']);
+      await runtime.advance(1);
+      await acquired;
+      expect(log.slice(0, 4)).toEqual(['take a', 'give back a', 'wait for b', 'take b']);
+    });
+
+    it('is refused after that when it tries once', async () => {
+      const { runtime, group, log, acquire } = slow();
+      group.answers = [{ taken: ['a'], busy: 'b' }];
+      expect(await runtime.until(errorOf(acquire(0)))).toBeInstanceOf(LockBusyError);
+      expect([log, runtime.monotonic()]).toEqual([['take a', 'give back a'], 100]);
+    });
+
+    it('tries again after that when it has failed, or has lost a lock', async () => {
+      const failed = slow();
+      failed.group.onAttempt = (attempt) => {
+        if (attempt === 1) failed.group.lock('a').take();
+      };
+      failed.group.answers = [failure()];
+      await failed.runtime.until(failed.acquire());
+      expect(failed.log).toEqual(['take a', 'give back a', 'take a', 'take b']);
+      expect(failed.runtime.monotonic()).toBeGreaterThanOrEqual(125);
+      const stale = slow();
+      stale.group.onAttempt = (attempt) => {
+        stale.group.lock('b').stale = attempt === 1;
+      };
+      await stale.runtime.until(stale.acquire());
+      expect(stale.log.slice(2)).toEqual(['give back b', 'give back a', 'take a', 'take b']);
+    });
+  });
+
+  it('has its leases when the aged ones have been restarted, and tries again if that fails', async () => {
+    const { runtime, groups, log, acquire } = open(['a', 'b'], ['c']);
+    const b = groups[0].lock('b');
+    b.aged = true;
+    b.onRestart = () => new Promise((resolve) => void runtime.timer(100, resolve));
+    await runtime.until(acquire());
+    expect([log.at(-1), runtime.monotonic()]).toEqual(['restart b', 100]);
+    log.length = 0;
+    for (const lock of [...groups[0].all, ...groups[1].all]) lock.taken = false;
+    b.onRestart = () => {
+      b.aged = false;
+      return Promise.reject(failure());
+    };
+    await runtime.until(acquire());
+    expect(log.slice(0, 6)).toEqual(['take a', 'take b', 'take c', 'give back a', 'give back b', 'give back c']);
+    expect(log).toHaveLength(9);
   });
 
   it('is not refused as in an outage because it has lost a lock', async () => {

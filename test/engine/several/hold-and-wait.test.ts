@@ -85,6 +85,23 @@ describe('a caller of several locks that was passed over', () => {
     expect(second).toBeLessThanOrEqual(2_500);
   });
 
+  it('counts that second from the moment at which all locks were given back', async () => {
+    const runtime = new VirtualRuntime();
+    runtime.random = () => 0;
+    let waits = 0;
+    const { turn, all, got } = among(runtime, {
+      a: async () => {},
+      b: () => pass(runtime, waits++ === 0 ? 1_100 : 10),
+    });
+    const { giveBack } = all[0];
+    all[0].giveBack = () => pass(runtime, 300).then(giveBack);
+    await runtime.until(turn.run());
+    expect(got.filter(([name]) => name === 'a')).toEqual([
+      ['a', 0],
+      ['a', 2_300],
+    ]);
+  });
+
   it('leaves all queues when it is refused in one of them', async () => {
     const runtime = new VirtualRuntime();
     const refused = new Error('refused');
