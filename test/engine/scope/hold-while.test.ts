@@ -2,6 +2,7 @@ import { LockLostError } from '../../../lib/engine/errors.js';
 import { currentLease } from '../../../lib/engine/scope/lock-scope.js';
 import { leftovers, NOTHING, openVirtualWorld } from '../../support/lock-world.js';
 import { errorOf, latch } from '../../support/section.js';
+import { answerAfter } from '../../support/watched/watched-backend.js';
 
 describe('a body that runs while a lease is held', () => {
   const world = openVirtualWorld();
@@ -65,22 +66,21 @@ describe('a body that runs while a lease is held', () => {
     expect(await errorOf(succeeded)).toBeInstanceOf(LockLostError);
   });
 
-  it('waits for the release before it throws its error', async () => {
+  it.each(['returns', 'throws'])('waits for the answer to the release before it %s', async (how) => {
     const { engine, lease, backend, runtime } = await open();
     const answer = latch();
-    backend.disturb(async (execute) => {
-      await answer.promise;
-      return execute();
-    }, 'release');
+    backend.disturb(answerAfter(answer.promise), 'release');
     const ended: string[] = [];
-    const failed = engine
-      .holdWhile(lease, () => Promise.reject(new Error('sold out')))
-      .catch((error: Error) => void ended.push(error.message));
+    const body = () => (how === 'returns' ? Promise.resolve('sold') : Promise.reject(new Error('sold out')));
+    const running = engine.holdWhile(lease, body).then(
+      (result) => ended.push(result),
+      (error: Error) => ended.push(error.message),
+    );
     await runtime.settle();
     expect(ended).toEqual([]);
     answer.open();
-    await failed;
-    expect(ended).toEqual(['sold out']);
+    await running;
+    expect(ended).toEqual([how === 'returns' ? 'sold' : 'sold out']);
   });
 
   it.each([true, false])(

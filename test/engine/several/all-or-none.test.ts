@@ -507,9 +507,13 @@ describe('an acquisition of several locks', () => {
     const leaves = new AbortController();
     group.answers = ['b'];
     group.lock('b').onWait = async () => leaves.abort();
+    group.lock('b').onGiveBack = () => new Promise((resolve) => void runtime.timer(100, resolve));
     expect(await errorOf(acquire(FOREVER, leaves.signal))).toBeInstanceOf(LockAbortedError);
+    await runtime.advance(99);
+    expect([log, group.lefts]).toEqual([['wait for b', 'take b'], 0]);
+    await runtime.advance(1);
     await runtime.settle();
-    expect([log, group.attempts]).toEqual([['wait for b', 'take b', 'give back b'], 1]);
+    expect([log, group.attempts, group.lefts]).toEqual([['wait for b', 'take b', 'give back b'], 1, 1]);
   });
 
   describe('that gives locks back', () => {
@@ -659,16 +663,12 @@ describe('an acquisition of several locks', () => {
   it('pauses for a moment after it has given back a lock for which it had waited, longer each time', async () => {
     const { runtime, group, acquire } = open(['a', 'b']);
     runtime.random = () => 1;
-    const pauses: number[] = [];
-    const { timer } = runtime;
-    runtime.timer = (delay, ...rest) => {
-      pauses.push(delay);
-      return timer.call(runtime, delay, ...rest);
-    };
+    const waits: number[] = [];
+    for (const lock of group.all) lock.onWait = async () => void waits.push(runtime.monotonic());
     // Busy in turns: whichever it has waited for, the other one is busy then.
     group.answers = ['b', 'a', 'b', 'a', 'b'];
     await runtime.until(acquire());
-    expect(pauses).toEqual([1, 2, 4, 8]);
+    expect(waits).toEqual([0, 1, 3, 7, 15]);
   });
 
   it('holds locks while it waits for others, in sorted order, once it has failed five times', async () => {
