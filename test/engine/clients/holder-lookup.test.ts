@@ -109,6 +109,13 @@ describe('the lookup of the holder of a lock', () => {
     expect(asked).toEqual([]);
   });
 
+  it('knows nobody any more when it is closed', async () => {
+    const { asked, lookup } = open();
+    await lookup.find('ann:1');
+    lookup.close();
+    expect([lookup.known('ann:1'), await lookup.find('ann:1'), asked]).toEqual([undefined, undefined, ['ann']]);
+  });
+
   it('does not keep an answer that comes after it was closed', async () => {
     const { lookup } = open();
     const found = lookup.find('ann:1');

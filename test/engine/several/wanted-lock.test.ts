@@ -279,4 +279,19 @@ describe('one of several locks that a caller wants', () => {
     expect(runtime.monotonic() - began).toBeLessThan(6_000);
     backend.heal();
   });
+
+  it('keeps the other branches of its scope out while it is claimed or shared', async () => {
+    const { locks, wantedOf } = await open();
+    await locks.withLock('a', async () => {
+      const wanted = wantedOf('a');
+      expect([wanted.claim(), await locks.tryAcquire('a')]).toEqual([true, null]);
+      wanted.unclaim();
+      await (await locks.acquire('a', { waitTime: 0 })).release();
+      wanted.claim();
+      wanted.share();
+      expect(await locks.tryAcquire('a')).toBeNull();
+      await wanted.giveBack();
+      await (await locks.acquire('a', { waitTime: 0 })).release();
+    });
+  });
 });
