@@ -149,6 +149,20 @@ describe('a process that adopts a lock', () => {
     await (await runtime.until(waiting)).release();
   });
 
+  it('loses the lock that it believed to hold, which was lost without its notice', async () => {
+    const [{ locks }, other] = [await world.process(), await world.process()];
+    const former = await locks.acquire('order');
+    const { signal } = former;
+    await other.locks.forceRelease('order');
+    const ticket = await (await other.locks.acquire('order')).detach({ for: '1h' });
+    expect(former.held).toBe(true);
+    const adopted = await locks.adopt(ticket);
+    expect([former.held, adopted.held]).toEqual([false, true]);
+    expect(signal.reason).toBeInstanceOf(LockLostError);
+    expect(signal.reason.message).toContain('when this process adopted it with a ticket');
+    await adopted.release();
+  });
+
   it('lets its callers ask for the lock when the adoption has failed', async () => {
     const { ann, locks, runtime, ticket } = await open();
     await ann.locks.forceRelease('order');
