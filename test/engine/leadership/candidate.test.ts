@@ -37,7 +37,7 @@ describe('a candidate for leadership', () => {
       true,
       [expect.stringMatching(/^Now leads 'cleaner' with the fencing token \d+$/)],
     ]);
-    await candidate.stop();
+    await world.runtime.until(candidate.stop());
     expect([candidate.isLeader, lines.slice(1)]).toEqual([false, ["No longer leads 'cleaner'"]]);
     expect([...logger.warnings, ...logger.errors]).toEqual([]);
   });
@@ -46,7 +46,7 @@ describe('a candidate for leadership', () => {
     const { candidate, services } = await open({ onElected: untilAborted });
     candidate.start();
     expect([...services.work.candidates]).toEqual([candidate]);
-    await candidate.stop();
+    await world.runtime.until(candidate.stop());
     expect(services.work.candidates.size).toBe(0);
   });
 
@@ -65,8 +65,8 @@ describe('a candidate for leadership', () => {
     const stopped = candidate.stop();
     expect(candidate.stop()).toBe(stopped);
     expect(candidate[Symbol.asyncDispose]()).toBe(stopped);
-    await stopped;
-    await candidate.stop();
+    await world.runtime.until(stopped);
+    await world.runtime.until(candidate.stop());
     expect(revoked).toBe(1);
     expect(reasons).toEqual([new LockAbortedError("The leadership of 'cleaner' was stopped", 'cleaner')]);
     await runtime.advance(60_000);
@@ -88,7 +88,7 @@ describe('a candidate for leadership', () => {
     await runtime.settle();
     const stopped = candidate.stop();
     answer.open();
-    await stopped;
+    await world.runtime.until(stopped);
     expect([calls, lines, await locks.isLocked('cleaner')]).toEqual([[], [], false]);
   });
 
@@ -113,7 +113,7 @@ describe('a candidate for leadership', () => {
     expect(tries).toBe(1);
     await runtime.advance(502);
     expect(tries).toBe(2);
-    await candidate.stop();
+    await world.runtime.until(candidate.stop());
     expect(errors).toHaveLength(1);
   });
 
