@@ -236,10 +236,11 @@ describe('a candidate for leadership', () => {
     const { candidate, runtime, locks } = await open({ onElected: untilAborted, onRevoked: async () => {} });
     candidate.start();
     await runtime.settle();
-    await locks.withLock('other', async () => {
+    const other = locks.withLock('other', async () => {
       expect(candidate.waitsForCaller).toBe(false);
       await candidate.stop();
     });
+    await runtime.until(other);
   });
 
   it('reports what its body throws, except for the loss of its lock', async () => {
