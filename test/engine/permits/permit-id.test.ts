@@ -1,4 +1,4 @@
-import { isPermitOf, newPermitId } from '../../../lib/engine/permits/permit-id.js';
+import { isPermitOf, newPermitId, PermitHolders } from '../../../lib/engine/permits/permit-id.js';
 
 const CLIENT = '01234567-89ab-4cde-8f01-23456789abcd';
 const UUID = 'fedcba98-7654-4321-8fed-cba987654321';
@@ -18,4 +18,33 @@ describe('the id of a permit', () => {
     expect(isPermitOf(UUID, id)).toBe(false);
     expect(isPermitOf('worker-1', newPermitId('worker-1', UUID))).toBe(false);
   });
+});
+
+describe('the client that holds a permit', () => {
+  const [ann, bob] = [
+    { clientId: CLIENT, name: 'ann' },
+    { clientId: UUID, name: 'bob' },
+  ];
+
+  it('is found by the beginning of the id', () => {
+    const holders = new PermitHolders<typeof ann>();
+    for (const client of [ann, bob]) holders.add(client);
+    expect(holders.of(newPermitId(CLIENT, UUID))).toBe(ann);
+    expect(holders.of(newPermitId(UUID, CLIENT))).toBe(bob);
+  });
+
+  it('is not found if it is unknown, or if its id is no UUID', () => {
+    const holders = new PermitHolders<typeof ann>();
+    holders.add({ clientId: 'worker-1', name: 'cem' });
+    holders.add(bob);
+    expect(holders.of(newPermitId(CLIENT, UUID))).toBeUndefined();
+    expect(holders.of('worker-1')).toBeUndefined();
+  });
+
+  it.each(['worker-1', `x${CLIENT}`, CLIENT.toUpperCase(), CLIENT.replace('-', '')])(
+    'does not show in the id if it is %s',
+    (clientId) => {
+      expect(newPermitId(clientId, UUID)).toBe('fedcba98765443218fedcba987654321');
+    },
+  );
 });
