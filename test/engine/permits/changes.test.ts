@@ -1,13 +1,23 @@
 import { BackendError } from '../../../lib/backends/backend-error.js';
 import type { RequestId, SynchronizerBackend } from '../../../lib/backends/synchronizer-backend.js';
 import {
+  addCountedPermits,
+  addLeasedPermits,
   addPermitsIfExists,
   countDown,
+  deleteLatch,
+  drainPermits,
   giveLeasedPermits,
   releasePermits,
   type SynchronizerChange,
   SynchronizerChanges,
+  setPermits,
+  trySetCount,
+  trySetCountedPermits,
+  trySetLeasedPermits,
 } from '../../../lib/engine/permits/synchronizer-changes.js';
+import { LockScope, lockScopes, type ScopedLease } from '../../../lib/engine/scope/lock-scope.js';
+import { ShareGates } from '../../../lib/engine/scope/share-gate.js';
 import { VirtualRuntime } from '../../support/runtime/virtual-runtime.js';
 import { errorOf, latch } from '../../support/section.js';
 
@@ -106,6 +116,135 @@ describe('changes of one object', () => {
     expect(results).toMatchObject([{ status: 'rejected' }, { status: 'fulfilled', value: 2 }]);
     expect(attempts).toBe(2);
   });
+
+  const unanswered = () => new BackendError('no answer in time', 'unavailable', 'unknown');
+
+  it('fail together if they were sent together', async () => {
+    const answer = latch();
+    const { change } = recorded(async () => {
+      await answer.promise;
+      if (requests++ > 0) throw new BackendError('no permission', 'denied', 'refused');
+    });
+    let requests = 0;
+    const replies = Promise.allSettled(['a', 'b', 'c'].map((item) => changes.apply(backend, KEY, change, item)));
+    answer.open();
+    expect((await replies).map(({ status }) => status)).toEqual(['fulfilled', 'rejected', 'rejected']);
+  });
+
+  it('are sent in requests of at most 512 items', async () => {
+    const { requests, change } = recorded();
+    await Promise.all(Array.from({ length: 514 }, (_, n) => changes.apply(backend, KEY, change, n)));
+    expect(requests.map(({ items, request }) => [items.length, request.sequence])).toEqual([
+      [1, 1],
+      [512, 2],
+      [1, 3],
+    ]);
+  });
+
+  it('do not wait for changes of another object', async () => {
+    const { requests, change } = recorded(() => new Promise(() => {}));
+    void changes.apply(backend, KEY, change, 'a');
+    void changes.apply(backend, 'lock:sms', change, 'b');
+    await runtime.settle();
+    expect(requests.map(({ items }) => items)).toEqual([['a'], ['b']]);
+    expect(changes.size).toBe(2);
+  });
+
+  it('are sent outside the lock scope of their caller', async () => {
+    const scopes: unknown[] = [];
+    const { change } = recorded(async () => void scopes.push(lockScopes.getStore()));
+    const lease = { live: true, released: false, locks: [], gates: new ShareGates([]) } as unknown as ScopedLease;
+    await lockScopes.run(new LockScope(lease, undefined), () => changes.apply(backend, KEY, change, 1));
+    expect(scopes).toEqual([undefined]);
+  });
+
+  it('are awaited until the last of them has succeeded or failed', async () => {
+    const answers = [latch(), latch()];
+    const one = recorded(() => answers[0].promise);
+    const other = recorded(async () => {
+      await answers[1].promise;
+      throw new BackendError('no permission', 'denied', 'refused');
+    });
+    const done = changes.apply(backend, KEY, one.change, 1);
+    const failed = errorOf(changes.apply(backend, 'lock:sms', other.change, 2));
+    let idle = false;
+    void changes.idle().then(() => {
+      idle = true;
+    });
+    answers[0].open();
+    await done;
+    await runtime.settle();
+    expect(idle).toBe(false);
+    answers[1].open();
+    await failed;
+    await runtime.settle();
+    expect([idle, changes.size]).toEqual([true, 0]);
+    await changes.idle();
+  });
+
+  it('are not repeated any more once this is stopped, whether they were sent before or after', async () => {
+    const answer = latch();
+    const { requests, change } = recorded(async () => {
+      await answer.promise;
+      throw unanswered();
+    });
+    const before = errorOf(changes.apply(backend, KEY, change, 1));
+    await runtime.settle();
+    changes.stopRetrying();
+    const after = errorOf(changes.apply(backend, 'lock:sms', change, 2));
+    answer.open();
+    expect(await Promise.all([before, after])).toEqual([expect.any(BackendError), expect.any(BackendError)]);
+    expect([requests.length, runtime.timers, changes.size]).toEqual([2, 0, 0]);
+  });
+
+  describe('that are abandoned', () => {
+    it('fail at once, those under way and those that were not sent', async () => {
+      const answer = latch();
+      const { requests, change } = recorded(() => answer.promise);
+      const failures = [1, 2].map((item) => errorOf(changes.apply(backend, KEY, change, item)));
+      await runtime.settle();
+      changes.abandon();
+      for (const failure of await Promise.all(failures)) {
+        expect(failure).toBeInstanceOf(BackendError);
+        expect(failure).toMatchObject({
+          message: 'the lock service was closed before the backend answered',
+          kind: 'unavailable',
+          outcome: 'unknown',
+        });
+      }
+      answer.open();
+      await runtime.settle();
+      expect([requests.length, changes.size]).toEqual([1, 0]);
+    });
+
+    it('are not repeated when their request fails', async () => {
+      const answer = latch();
+      const { requests, change } = recorded(async () => {
+        await answer.promise;
+        throw unanswered();
+      });
+      const failure = errorOf(changes.apply(backend, KEY, change, 1));
+      await runtime.settle();
+      changes.abandon();
+      await failure;
+      answer.open();
+      await runtime.settle();
+      expect([requests.length, changes.size, runtime.timers]).toEqual([1, 0, 0]);
+    });
+
+    it('are not repeated after a pause, which ends at once', async () => {
+      const { requests, change } = recorded(async () => {
+        throw unanswered();
+      });
+      const failure = errorOf(changes.apply(backend, KEY, change, 1));
+      await runtime.settle();
+      expect(runtime.keepAliveTimers).toBe(1);
+      changes.abandon();
+      await failure;
+      await runtime.settle();
+      expect([requests.length, changes.size, runtime.timers]).toEqual([1, 0, 0]);
+    });
+  });
 });
 
 describe('one request for several changes', () => {
@@ -138,5 +277,77 @@ describe('one request for several changes', () => {
       [true],
       [true, false],
     ]);
+  });
+
+  /** Changes an object of a backend that answers each command by `answer`. */
+  const changed = async (change: SynchronizerChange<never, unknown>, items: readonly unknown[], answer: unknown) => {
+    const asked: unknown[][] = [];
+    const answering = new Proxy({} as SynchronizerBackend, {
+      get:
+        (_, command) =>
+        async (...args: unknown[]) => {
+          asked.push([command, ...args.map((arg) => (arg === request ? 'request' : arg))]);
+          return answer;
+        },
+    });
+    const replies = await change(answering, KEY, items as never[], request);
+    return { asked, replies };
+  };
+
+  it.each<[string, SynchronizerChange<number, void>, unknown[]]>([
+    ['gives taken permits back, of either kind of semaphore', releasePermits, []],
+    ['adds to the permits of a semaphore', addCountedPermits, ['semaphore']],
+    ['adds to the permits of a semaphore whose permits have ids', addLeasedPermits, ['permit-expirable-semaphore']],
+  ])('%s', async (_, change, type) => {
+    expect(await changed(change, [2, -3], undefined)).toEqual({
+      asked: [['addPermits', KEY, -1, 'request', ...type]],
+      replies: [undefined, undefined],
+    });
+  });
+
+  it.each([true, false])('tells all callers whether the semaphore exists: %s', async (exists) => {
+    const { asked, replies } = await changed(addPermitsIfExists, [2, 3], exists);
+    expect(asked).toEqual([['addPermitsIfExists', KEY, 5, 'request']]);
+    expect(replies).toEqual([exists, exists]);
+  });
+
+  it('gives the permits that were drained to the first caller', async () => {
+    expect(await changed(drainPermits, [undefined, undefined, undefined], 7)).toEqual({
+      asked: [['drainPermits', KEY, 'request']],
+      replies: [7, 0, 0],
+    });
+  });
+
+  it.each<[string, SynchronizerChange<number, boolean>, string, unknown[]]>([
+    ['the permits of a semaphore', trySetCountedPermits, 'trySetPermits', ['semaphore']],
+    ['permits with ids', trySetLeasedPermits, 'trySetPermits', ['permit-expirable-semaphore']],
+    ['the count of a latch', trySetCount, 'trySetCount', []],
+  ])('sets %s for the first caller, if they were not set before', async (_, change, command, type) => {
+    for (const isFirst of [true, false])
+      expect(await changed(change, [4, 5, 6], isFirst)).toEqual({
+        asked: [[command, KEY, 4, 'request', ...type]],
+        replies: [isFirst, false, false],
+      });
+  });
+
+  it('sets the total of permits for the last caller', async () => {
+    expect(await changed(setPermits, [4, 5, 6], undefined)).toEqual({
+      asked: [['setPermits', KEY, 6, 'request']],
+      replies: [undefined, undefined, undefined],
+    });
+  });
+
+  it('counts down by all steps', async () => {
+    expect(await changed(countDown, [1, 2], undefined)).toEqual({
+      asked: [['countDown', KEY, 3, 'request']],
+      replies: [undefined, undefined],
+    });
+  });
+
+  it.each([true, false])('deletes a latch for the first caller: %s', async (existed) => {
+    expect(await changed(deleteLatch, [undefined, undefined], existed)).toEqual({
+      asked: [['deleteLatch', KEY, 'request']],
+      replies: [existed, false],
+    });
   });
 });
