@@ -1,4 +1,7 @@
+import { jest } from '@jest/globals';
 import { confirmDeadlock, deadlockOf } from '../../../lib/engine/deadlock/confirm-deadlock.js';
+import { readAgain, WaitReader } from '../../../lib/engine/deadlock/find-cycle.js';
+import type { FoundWait } from '../../../lib/engine/deadlock/journal-record.js';
 import { Waits } from '../../support/deadlocks/waits.js';
 
 describe('a cycle of waits', () => {
@@ -46,12 +49,99 @@ describe('a cycle of waits', () => {
     expect(await waits.from(1, [0])).toBeUndefined();
   });
 
+  it('is found through any holder of the lock of its last wait, and through a thousand in each later step', async () => {
+    const waits = new Waits();
+    const crowd = Array.from({ length: 1_001 }, (_, n) => 100 + n);
+    await waits.write(1, crowd);
+    await waits.write(crowd[999], [9_000]);
+    expect(await waits.from(9_000, crowd)).toBeUndefined();
+    await waits.write(9_000, [1]);
+    expect(await waits.from(9_000, [1])).toEqual(['1', `${crowd[999]}`, '9000']);
+    await waits.end(crowd[999]);
+    await waits.write(crowd[1_000], [9_000]);
+    expect(await waits.from(9_000, [1])).toBeUndefined();
+    expect(await waits.from(9_000, crowd)).toEqual([`${crowd[1_000]}`, '9000']);
+  });
+
+  it('is followed by one command for each owner', async () => {
+    const waits = new Waits();
+    await waits.write(1, [2, 3]);
+    await waits.write(2, [3, 1]);
+    await waits.write(3, [1, 2]);
+    const read = jest.spyOn(waits.backend, 'read');
+    await waits.from(9, [1, 2]);
+    expect(read.mock.calls.map(([holders]) => holders)).toEqual([['1'], ['2'], ['3']]);
+  });
+
   describe('that was found', () => {
     let waits: Waits;
     beforeEach(async () => {
       waits = new Waits();
       await waits.write(0, [1]);
       await waits.write(1, [0]);
+    });
+
+    it('is read again, each owner once, without the waits that have ended', async () => {
+      await waits.write(1, [0], 'wait:other');
+      const [one] = (await waits.find(1, [0])) as readonly FoundWait[];
+      const reader = new WaitReader(waits.backend);
+      const [own, other] = await reader.waitsOf('1');
+      await waits.write(1, [5]);
+      await waits.end(0);
+      const read = jest.spyOn(waits.backend, 'read');
+      const again = await readAgain(waits.backend, [one, own, other]);
+      expect(again.map((wait) => wait?.id)).toEqual([undefined, 'wait:1', 'wait:other']);
+      expect(again[1]?.record.holders).toEqual(['5']);
+      expect(read.mock.calls.map(([holders]) => holders)).toEqual([['0'], ['1']]);
+    });
+
+    /** When the cycle is confirmed or not, in milliseconds, if each wait is written again at this time. */
+    const confirmedAt = async (time: number, over = () => false) => {
+      const cycle = (await waits.find(1, [0])) ?? [];
+      const { runtime } = waits;
+      runtime.timer(100, () => void waits.write(1, [0]));
+      runtime.timer(time, () => void waits.write(0, [1]));
+      const read = jest.spyOn(waits.backend, 'read');
+      const confirmed = await runtime.until(
+        confirmDeadlock(waits.backend, runtime, deadlockOf(cycle), over, () => runtime.monotonic()),
+      );
+      return { confirmed, at: runtime.monotonic(), reads: read.mock.calls.length };
+    };
+
+    it.each([
+      [300, 400],
+      [450, 600],
+      [1_750, 1_800],
+    ])('is confirmed at the next check when its waits were written again after %d ms', async (time, at) => {
+      expect(await confirmedAt(time)).toMatchObject({ confirmed: true, at });
+    });
+
+    it('is given up after eight checks', async () => {
+      expect(await confirmedAt(1_850)).toEqual({ confirmed: false, at: 1_800, reads: 2 * 9 });
+    });
+
+    it('is not read again when the caller does not wait any more', async () => {
+      expect(await confirmedAt(300, () => true)).toEqual({ confirmed: false, at: 400, reads: 2 });
+    });
+
+    it('is not checked at all if one of its waits is over before the first check', async () => {
+      const cycle = (await waits.find(1, [0])) ?? [];
+      await waits.end(0);
+      const { runtime } = waits;
+      const confirmed = confirmDeadlock(waits.backend, runtime, deadlockOf(cycle), () => false, runtime.monotonic);
+      expect(await confirmed).toBe(false);
+      expect(runtime.timers).toBe(0);
+    });
+
+    it('consists of all its waits, each of which waits for the next one', async () => {
+      const cycle = (await waits.find(1, [0])) ?? [];
+      const { isDeadlock } = deadlockOf(cycle);
+      expect([isDeadlock(cycle), isDeadlock(cycle.slice(1)), isDeadlock([...cycle].reverse())]).toEqual([
+        true,
+        false,
+        true,
+      ]);
+      expect(isDeadlock([cycle[0], cycle[0]])).toBe(false);
     });
 
     /** Whether the cycle is confirmed if this happens 100 ms later. */

@@ -159,6 +159,19 @@ describe('a deadlock through locks that several hold', () => {
       expect(await readsFrom(waits, 5, [1])).toBe(4);
     });
 
+    it('to the two-thousandth wait, after which callers count as running', async () => {
+      const room = several(2, 1, 2);
+      const found = async (count: number) => {
+        const waits = new Waits();
+        for (let i = 0; i < count; i++) await waits.write(1, [3], `wait:1 of ${i}`);
+        await waits.write(2, [3]);
+        await waits.write(3, room);
+        return waits.deadlockFrom(3, room);
+      };
+      expect((await found(1_998))?.cycle).toHaveLength(2);
+      expect(await found(1_999)).toBeUndefined();
+    });
+
     it('to the thousandth owner', async () => {
       const crowd = Array.from({ length: 3_000 }, (_, i) => 10 + i);
       expect(await readsFrom(new Waits(), 5_000, several(1, ...crowd))).toBe(1_000);
