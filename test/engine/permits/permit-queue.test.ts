@@ -436,6 +436,18 @@ describe('the queue of callers that want permits', () => {
       waitersOf(last(), one);
     });
 
+    it('asks for others when one of them has left by its signal', async () => {
+      const { signal, abort } = abortable();
+      const tried = enqueue({ waitTime: 0, signal });
+      abort();
+      expect(tried.outcome).toBeInstanceOf(LockAbortedError);
+      const waiting = enqueue();
+      expect(queue.length).toBe(1);
+      await answer(1);
+      expect(source.requests[0].givenBack).toEqual([[0]]);
+      waitersOf(last(), waiting);
+    });
+
     it('refuses all of them when the backend does not answer', async () => {
       const calls = [tryOnce(), tryOnce(2)];
       await fail(refused());
@@ -499,6 +511,17 @@ describe('the queue of callers that want permits', () => {
       await answer(0);
       await runtime.advance(1_000);
       expect(source.requests).toHaveLength(2);
+    });
+
+    it('asks at once for a caller who comes when all who waited for the end of the pause have left', async () => {
+      const { abort } = leavable();
+      await fail(refused());
+      tryOnce();
+      abort();
+      const late = enqueue();
+      await answer(0);
+      expect(sent()).toBe(3);
+      waitersOf(last(), late);
     });
 
     it('leaves the pause as it is when the first caller leaves', async () => {
