@@ -135,7 +135,7 @@ export class PermitQueue<Waiter extends PermitWaiter<never>> {
   readonly holders: readonly never[] = [];
   /** How many of the callers in the line try once. */
   private triers = 0;
-  /** The waiter for which there were too few permits. */
+  /** The waiter for which there were too few permits, as of the last answer to those who wait. */
   private blocked: Waiter | undefined;
   private readonly turn: WhenToAsk;
   /** The request that is under way or has to be repeated. */
@@ -278,7 +278,7 @@ export class PermitQueue<Waiter extends PermitWaiter<never>> {
       return this.failed(attempt, late);
     }
     const { waiters, request, triesOnce, unsettled } = attempt;
-    this.underWay = this.attempt = this.line.failure = this.blocked = undefined;
+    this.underWay = this.attempt = this.line.failure = undefined;
     const gone: number[] = [];
     for (let index = 0; index < served; index++) {
       if (this.remove(waiters[index])) request.grant(index);

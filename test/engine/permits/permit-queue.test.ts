@@ -275,6 +275,19 @@ describe('the queue of callers that want permits', () => {
       waitersOf(last(), next);
     });
 
+    it('asks for the next caller then, also if one who tries once has asked meanwhile', async () => {
+      const { abort } = leavable();
+      const next = enqueue();
+      await answer(0);
+      tryOnce();
+      await answer(0);
+      expect(sent()).toBe(2);
+      abort();
+      await runtime.settle();
+      expect(sent()).toBe(3);
+      waitersOf(last(), next);
+    });
+
     it('does not ask when another one leaves', async () => {
       const first = enqueue();
       await answer(0);
@@ -402,13 +415,16 @@ describe('the queue of callers that want permits', () => {
     });
 
     it('takes turns with the others', async () => {
-      const tried = [tryOnce()];
-      const waiting = enqueue();
-      tried.push(tryOnce());
+      source.largestBatch = 1;
+      tryOnce();
+      const waiting = [enqueue(), enqueue()];
+      const tried = tryOnce();
       await answer(0);
-      waitersOf(last(), waiting);
+      waitersOf(last(), waiting[0]);
       await answer(1);
-      waitersOf(last(), tried[1]);
+      waitersOf(last(), tried);
+      await answer(1);
+      waitersOf(last(), waiting[1]);
     });
 
     it('asks for a second one before the others if the others rest', async () => {
