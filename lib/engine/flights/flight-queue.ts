@@ -179,20 +179,23 @@ export class FlightQueue implements LockKeeper, Asker<FlightWaiter, FlightReply>
     attempt.send(this.flights.acquire({ key, owner, leaseTime, begin, keepFor, maxSize }), this, waiter);
   }
 
-  /** Called when the request of a caller has ended. */
+  /** Called when the request of a caller has ended. Nobody asks while callers are refused because of it. */
   settled(outcome: Outcome<FlightReply>, waiter: FlightWaiter): void {
     const { present } = this;
     this.present = NOBODY;
-    this.asking = this.line.failure = waiter.attempt = undefined;
-    if (outcome.state === 'granted') return this.granted(waiter, outcome);
-    if (outcome.state === 'failed') return this.unanswered(waiter, outcome);
-    if (outcome.abandon()) waiter.renewOwner();
-    else if (outcome.ownerSpent) waiter.ownerSpent = true;
-    if (outcome.state === 'busy') {
-      const { reply, answeredAt } = outcome;
-      if (reply.result !== undefined) this.share(waiter, reply, present);
-      else this.foundBusy(reply, present, answeredAt);
+    this.line.failure = waiter.attempt = undefined;
+    if (outcome.state === 'granted') this.granted(waiter, outcome);
+    else if (outcome.state === 'failed') this.unanswered(waiter, outcome);
+    else {
+      if (outcome.abandon()) waiter.renewOwner();
+      else if (outcome.ownerSpent) waiter.ownerSpent = true;
+      if (outcome.state === 'busy') {
+        const { reply, answeredAt } = outcome;
+        if (reply.result !== undefined) this.share(waiter, reply, present);
+        else this.foundBusy(reply, present, answeredAt);
+      }
     }
+    this.asking = undefined;
     this.resume();
   }
 
@@ -209,11 +212,8 @@ export class FlightQueue implements LockKeeper, Asker<FlightWaiter, FlightReply>
       return;
     }
     this.serve(waiter, held);
-    for (const caller of this.waiting) {
-      if (caller.triesOnce) this.line.dismiss(caller, this.line.busy(caller));
-      else caller.joins = caller.asked ? 'yes' : 'unknown';
-    }
-    this.serveNext();
+    for (const caller of this.waiting) if (!caller.triesOnce) caller.joins = caller.asked ? 'yes' : 'unknown';
+    for (const caller of this.waiting) if (caller.triesOnce) this.line.dismiss(caller, this.line.busy(caller));
   }
 
   /** Gives a result to all callers that may get it. */
@@ -245,7 +245,6 @@ export class FlightQueue implements LockKeeper, Asker<FlightWaiter, FlightReply>
     this.line.failed(waiter, error);
     this.refuseTriers((trier) => this.line.unavailable(trier));
     if (!this.line.isEmpty && error.kind === 'unavailable' && this.turn.failed()) this.line.reportFailure();
-    this.resume();
   }
 
   // ── The run of this process ────────────────────────────────────────────────────────────────────────────────────────
@@ -282,10 +281,10 @@ export class FlightQueue implements LockKeeper, Asker<FlightWaiter, FlightReply>
     this.services.watchdog.drop(held);
     tenure.beginDeparture();
     return storeResult(this.services, this.flights, run).then((outcome) => {
-      tenure.endDeparture();
       tenure.drop(held); // not earlier: until the answer, callers are refused because of this run
       this.run = undefined;
       this.shareOwn(run, outcome);
+      tenure.endDeparture(); // not earlier: nobody asks until all callers have the outcome
       this.resume();
       return outcome;
     });
