@@ -262,6 +262,9 @@ describe('the queue of callers that want permits', () => {
       await message();
       await answer(0);
       expect(sent()).toBe(3);
+      await answer(0);
+      await runtime.advance(1_000);
+      expect(sent()).toBe(3);
     });
 
     it('asks for the next caller when the first one leaves, because it may want fewer', async () => {
