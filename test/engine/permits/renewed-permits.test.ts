@@ -93,8 +93,10 @@ describe('permits that are renewed until they are released', () => {
     await runtime.advance(LEASE / 2);
     expect(requests).toEqual([['b']]);
     permits.remove(mail, ['b']);
+    expect(runtime.timers).toBe(0);
     await runtime.advance(10 * LEASE);
     expect(requests).toHaveLength(1);
+    expect(events.filter(({ event }) => event === 'lost')).toEqual([]);
     expect(runtime.timers).toBe(0);
   });
 
@@ -256,10 +258,36 @@ describe('permits that are renewed until they are released', () => {
       { semaphore: mail, count: 2 },
       { semaphore: sms, count: 1 },
     ]);
-    expect([permits.size, permits.isEmpty]).toEqual([0, true]);
+    expect([permits.size, permits.isEmpty, runtime.timers]).toEqual([0, true, 0]);
     await runtime.advance(2 * LEASE);
     expect([requests, events, runtime.timers]).toEqual([[], [], 0]);
     expect(permits.close()).toEqual([]);
+  });
+
+  it('are not lost by an answer that comes after the service was closed', async () => {
+    const late = latch();
+    answer = late.promise;
+    add(mail, 'a');
+    await runtime.advance(LEASE / 2);
+    permits.close();
+    gone.add('a');
+    late.open();
+    await runtime.settle();
+    expect(events).toEqual([]);
+  });
+
+  it('are told apart in an answer, also if some were released before their request was sent', async () => {
+    const late = latch();
+    answer = late.promise;
+    add(mail, 'first');
+    await runtime.advance(LEASE / 2);
+    add(mail, 'a', 'b');
+    await runtime.advance(LEASE / 2 - 100);
+    permits.remove(mail, ['a']);
+    late.open();
+    await runtime.settle();
+    expect(requests).toEqual([['first'], ['b']]);
+    expect(events).toEqual(['first', 'b'].map((owner) => ({ event: 'renewed', owner })));
   });
 
   it('keep the record of their process fresh', async () => {
