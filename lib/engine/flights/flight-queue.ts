@@ -150,7 +150,6 @@ export class FlightQueue implements LockKeeper, Asker<FlightWaiter, FlightReply>
   endIfIdle(): void {
     if (!this.line.isIdle) return;
     this.turn.close();
-    this.line.close();
     this.onIdle(this);
   }
 

@@ -206,7 +206,6 @@ export class PermitQueue<Waiter extends PermitWaiter<never>> {
     this.line.refuseWhere(
       ({ what, name }) => new LockAbortedError(`Waiting for ${what} ended because the lock service was closed`, name),
     );
-    this.line.close();
     this.turn.close();
     this.endSettlementPause();
     await this.underWay;

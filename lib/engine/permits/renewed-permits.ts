@@ -184,7 +184,6 @@ export class RenewedPermits implements Renewer<RenewedPermit> {
   private forget(permit: RenewedPermit): void {
     const { byId, semaphore } = permit.siblings;
     this.watchdog.drop(permit);
-    if (byId.get(permit.id) !== permit) return;
     byId.delete(permit.id);
     if (byId.size > 0) return;
     this.semaphores.delete(semaphore.key);
