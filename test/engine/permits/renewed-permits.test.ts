@@ -276,6 +276,20 @@ describe('permits that are renewed until they are released', () => {
     expect(events).toEqual([]);
   });
 
+  it('are asked for once if they were to be renewed already when their lease became unknown', async () => {
+    const late = latch();
+    answer = late.promise;
+    add(mail, 'first');
+    await runtime.advance(LEASE / 2);
+    add(mail, 'a');
+    await runtime.advance(LEASE / 2 - 100);
+    await errorOf(permits.replaceRenewal(mail, 'a', () => Promise.reject(new Error('no answer'))));
+    await runtime.advance(1);
+    late.open();
+    await runtime.settle();
+    expect(requests).toEqual([['first'], ['a']]);
+  });
+
   it('are told apart in an answer, also if some were released before their request was sent', async () => {
     const late = latch();
     answer = late.promise;
