@@ -1,7 +1,7 @@
 import { LockConfigurationError } from '../../../lib/engine/errors.js';
 import { checkFlightOptions, toFlightTerms } from '../../../lib/engine/flights/flight-terms.js';
 import { JSON_TEXT } from '../../../lib/engine/flights/serialize-result.js';
-import type { AcquisitionTerms } from '../../../lib/engine/terms/lock-options.js';
+import type { AcquisitionTerms, LockOptions } from '../../../lib/engine/terms/lock-options.js';
 
 const MIB = 1024 * 1024;
 
@@ -36,6 +36,47 @@ describe('the options of a single flight', () => {
     expect(termsOf({ serialize, deserialize }).serializer).toEqual({ serialize, deserialize });
     for (const part of [{ serialize }, { deserialize }, { serialize, deserialize: 'number' }])
       expect(() => termsOf(part)).toThrow(LockConfigurationError);
+  });
+
+  it.each([
+    [null, 'the options must be an object, but they are null'],
+    ['price', 'the options must be an object, but they are price'],
+    [{ type: undefined }, "there is no option 'type': a single flight has no lock types"],
+    [{ newest: false }, "there is no option 'newest', because all callers get the result"],
+    [{ permits: 2 }, "there is no option 'permits', because one call computes the result"],
+    [
+      { release: 'confirmed' },
+      "there is no option 'release', because other callers get the result only with the release",
+    ],
+    [{ holdAtMost: '1m' }, "there is no option 'holdAtMost', because other callers wait for the result"],
+    [{ maxSize: -1 }, 'maxSize is -1; it must be a whole number of bytes from 0 to 536870912'],
+    [{ keepFor: -1 }, 'keepFor is -1: it must be at least 0 ms'],
+    [{ serialize: String }, 'serialize and deserialize must be functions: give both or neither'],
+    [{ serialize: 'a', deserialize: 'b' }, 'serialize and deserialize must be functions: give both or neither'],
+  ])('are refused with the name of the call: %j', (options, why) => {
+    expect(() => termsOf(options)).toThrow(`singleFlight(): ${why}`);
+  });
+
+  it('have those of locks in common, which are checked like theirs', () => {
+    const seen: LockOptions[] = [];
+    const options = {
+      waitTime: '1s',
+      group: 'prices',
+      keepFor: '2s',
+      maxSize: 5,
+      serialize: String,
+      deserialize: Number,
+    };
+    const terms = toFlightTerms(options as never, 'singleFlight()', (others) => {
+      seen.push(others);
+      return { group: 'checked' } as AcquisitionTerms;
+    });
+    expect(seen).toEqual([{ waitTime: '1s', group: 'prices' }]);
+    expect(terms).toMatchObject({ group: 'checked', keepFor: 2_000, maxSize: 5 });
+  });
+
+  it('may leave out a serializer by undefined', () => {
+    expect(termsOf({ serialize: undefined, deserialize: undefined }).serializer).toBe(JSON_TEXT);
   });
 
   it('are checked in full before there is a service', () => {
