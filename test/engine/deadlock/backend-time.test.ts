@@ -47,6 +47,23 @@ describe('the time of a backend', () => {
     expect(time.now()).toBe(runtime.monotonic() + AHEAD + 1);
   });
 
+  it('is asked for under an owner of the caller, or under its wait if it holds nothing', async () => {
+    await time.date([wait('first')]);
+    await runtime.advance(10_000);
+    await time.date([wait('second', 'owner'), wait('third')]);
+    expect(asked).toEqual(['first', 'owner']);
+  });
+
+  it('is asked for at most every ten seconds', async () => {
+    await time.date([wait()]);
+    await runtime.advance(9_998);
+    await time.date([wait()]);
+    expect(asked).toHaveLength(1);
+    await runtime.advance(2);
+    await time.date([wait()]);
+    expect(asked).toHaveLength(2);
+  });
+
   it('is asked for again after a slow answer, and is that of the quickest one', async () => {
     delays = [400, 30, 200, 1];
     const one = wait();

@@ -232,6 +232,7 @@ describe('the detector of deadlocks', () => {
     holders.set('lock:busy', ['other:1']);
     begin('owner', 'lock:busy');
     begin('second', 'lock:busy');
+    expect(runtime.timers).toBe(1);
     await runtime.advance(999);
     expect(written).toEqual([]);
     await runtime.advance(1);

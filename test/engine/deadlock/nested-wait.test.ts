@@ -25,6 +25,29 @@ describe('a wait of a caller that holds locks', () => {
     expect(wait.record).toMatchObject({ lock: 'busy', owner: 'inner', began: 1_000, ends: 6_000 });
   });
 
+  it('is written down without an end if it has none', () => {
+    const wait = waitIn(scope(['outer']));
+    expect(wait.record.ends).toBe(6_000);
+    Object.assign(wait.waiter.terms, { waitTime: Number.POSITIVE_INFINITY });
+    expect(wait.record).toEqual({ lock: 'busy', owner: 'outer', holders: [], began: 1_000, beat: 0 });
+  });
+
+  it('stands for the locks that are held now', () => {
+    const outer = scope(['outer']);
+    const inner = scope(['inner'], undefined, outer);
+    const wait = waitIn(inner);
+    inner.end();
+    expect(wait.holds).toEqual(new Set(['outer']));
+    expect(wait.record.owner).toBe('outer');
+  });
+
+  it('has another id for each gate, which no other process has', () => {
+    const gates = [0, 1].map(() => waitIn(scope(['behind']), new ShareGates([]).gate('lock:A')).gateId('client'));
+    expect(gates[0]).not.toBe(gates[1]);
+    for (const gate of gates) expect(gate).toMatch(/^client\/gate\/\d+$/);
+    expect([isGateId(gates[0] as string), isGateId('client:7')]).toEqual([true, false]);
+  });
+
   it('stands for the gates that the caller has passed, if somebody waits there', () => {
     const passed = new ShareGates([]).gate('lock:A');
     const inside = waitIn(scope(['inside'], new ShareGates([passed])));

@@ -1,5 +1,6 @@
 import { BackendError } from '../../../lib/backends/backend-error.js';
 import { InProcessWaits, WaitStore } from '../../../lib/backends/in-process-waits.js';
+import type { WaitChange } from '../../../lib/backends/wait-backend.js';
 import type { NestedWait } from '../../../lib/engine/deadlock/nested-wait.js';
 import { WaitJournal } from '../../../lib/engine/deadlock/wait-journal.js';
 import { VirtualRuntime } from '../../support/runtime/virtual-runtime.js';
@@ -9,12 +10,15 @@ describe('the journal of waits', () => {
   let waits: InProcessWaits;
   /** Whether the backend stores a change and the answer is lost, or does not get the change. */
   let fails: 'late' | 'early' | undefined;
+  let written: WaitChange[][];
   let journal: WaitJournal;
   beforeEach(() => {
+    written = [];
     runtime = new VirtualRuntime();
     waits = new InProcessWaits(new WaitStore(), runtime.monotonic, runtime.monotonic, async () => []);
     fails = undefined;
     const write: InProcessWaits['write'] = async (changes, lifetime) => {
+      written.push([...changes]);
       if (fails !== 'early') await waits.write(changes, lifetime);
       if (fails !== undefined) throw new BackendError('no answer in time', 'unavailable', 'unknown');
     };
@@ -45,9 +49,9 @@ describe('the journal of waits', () => {
 
   it('keeps a wait for longer than the pause between two heartbeats, but not for long', async () => {
     await journal.write([wait('one', 'a')]);
-    await runtime.advance(1_000);
+    await runtime.advance(1_999);
     expect(await stored('a')).toEqual(['one']);
-    await runtime.advance(5_000);
+    await runtime.advance(1);
     expect(await stored('a')).toEqual([]);
   });
 
@@ -76,5 +80,44 @@ describe('the journal of waits', () => {
     journal.remove(new Set(['one', 'another']));
     await runtime.settle();
     expect([await stored('a'), await stored('b')]).toEqual([[], ['two']]);
+  });
+
+  it('has for each wait what it says of itself, and how often it was written', async () => {
+    const one = wait('one', 'a');
+    Object.defineProperty(one, 'record', { get: () => ({ lock: 'order', beat: one.beat }) });
+    for (const beat of [1, 2]) {
+      await journal.write([one]);
+      expect(JSON.parse((await waits.read(['a']))[0].get('one') as string)).toEqual({ lock: 'order', beat });
+    }
+  });
+
+  it('is written by one command for all owners, and by none if there is nothing to write', async () => {
+    await journal.write([]);
+    expect(written).toEqual([]);
+    await journal.write([wait('one', 'a', 'b'), wait('two', 'b')]);
+    expect(written).toHaveLength(1);
+    await journal.write([]);
+    expect(written[1].map(({ holder, waiting, ended }) => [holder, waiting.size, ended])).toEqual([
+      ['a', 0, ['one']],
+      ['b', 0, ['one', 'two']],
+    ]);
+    await journal.write([]);
+    expect(written).toHaveLength(2);
+  });
+
+  it('removes only what was written, and may fail to', async () => {
+    await journal.write([wait('one', 'a', 'b'), wait('two', 'b', 'c')]);
+    journal.remove(new Set(['another']));
+    expect(written).toHaveLength(1);
+    fails = 'early';
+    journal.remove(new Set(['one']));
+    expect(written[1].map(({ holder, ended }) => [holder, ended])).toEqual([
+      ['a', ['one']],
+      ['b', ['one']],
+    ]);
+    await runtime.settle();
+    fails = undefined;
+    await journal.write([]);
+    expect([await stored('a'), await stored('b'), await stored('c')]).toEqual([[], [], []]);
   });
 });

@@ -193,7 +193,8 @@ describe('changes of one object', () => {
     changes.stopRetrying();
     const after = errorOf(changes.apply(backend, 'lock:sms', change, 2));
     answer.open();
-    expect(await Promise.all([before, after])).toEqual([expect.any(BackendError), expect.any(BackendError)]);
+    const failures = await runtime.until(Promise.all([before, after]), 0);
+    expect(failures).toEqual([expect.any(BackendError), expect.any(BackendError)]);
     expect([requests.length, runtime.timers, changes.size]).toEqual([2, 0, 0]);
   });
 
@@ -204,7 +205,7 @@ describe('changes of one object', () => {
       const failures = [1, 2].map((item) => errorOf(changes.apply(backend, KEY, change, item)));
       await runtime.settle();
       changes.abandon();
-      for (const failure of await Promise.all(failures)) {
+      for (const failure of await runtime.until(Promise.all(failures), 0)) {
         expect(failure).toBeInstanceOf(BackendError);
         expect(failure).toMatchObject({
           message: 'the lock service was closed before the backend answered',
@@ -226,7 +227,7 @@ describe('changes of one object', () => {
       const failure = errorOf(changes.apply(backend, KEY, change, 1));
       await runtime.settle();
       changes.abandon();
-      await failure;
+      await runtime.until(failure, 0);
       answer.open();
       await runtime.settle();
       expect([requests.length, changes.size, runtime.timers]).toEqual([1, 0, 0]);
@@ -240,7 +241,7 @@ describe('changes of one object', () => {
       await runtime.settle();
       expect(runtime.keepAliveTimers).toBe(1);
       changes.abandon();
-      await failure;
+      await runtime.until(failure, 0);
       await runtime.settle();
       expect([requests.length, changes.size, runtime.timers]).toEqual([1, 0, 0]);
     });
