@@ -72,6 +72,7 @@ describe('the callers of a single flight in one process', () => {
         freed.push(owner);
         return { released: true, resent: false };
       },
+      renew: async () => true,
       subscribe: (_key: string, _type: string, _client: string, listener: (wake: Wake) => void) => {
         subscriptions++;
         wake = listener;
@@ -360,6 +361,19 @@ describe('the callers of a single flight in one process', () => {
         expect.stringMatching(/^A caller has waited for the single flight 'price' for over 30 s; held by /),
       ]);
     });
+  });
+
+  it('are in the log if their request has no answer for long, or if they joined a run that is long', async () => {
+    const held = await running();
+    enqueue();
+    await runtime.advance(31_000);
+    expect(logger.warnings).toHaveLength(1);
+    expect(logger.warnings[0]).toContain("A caller has waited for the single flight 'price' for over 30 s; held by ");
+    expect(logger.warnings[0]).toContain(held.owner);
+    const other = new FlightQueue(services, 'stock', 'lock:stock', () => {});
+    other.enqueue(new Call({}).waiter);
+    await runtime.advance(31_000);
+    expect(logger.warnings).toHaveLength(2);
   });
 
   describe('after a failure', () => {

@@ -14,6 +14,8 @@ import type { PermitLease } from '../../../lib/engine/permits/permit-lease.js';
 import type { Synchronizer } from '../../../lib/engine/permits/synchronizer.js';
 import { addCountedPermits, setPermits, trySetCount } from '../../../lib/engine/permits/synchronizer-changes.js';
 import { Synchronizers } from '../../../lib/engine/permits/synchronizers.js';
+import { LockScope, lockScopes, type ScopedLease } from '../../../lib/engine/scope/lock-scope.js';
+import { ShareGates } from '../../../lib/engine/scope/share-gate.js';
 import { Services } from '../../../lib/engine/services.js';
 import { FOREVER, type Milliseconds } from '../../../lib/engine/terms/duration.js';
 import { ENGINE_DEFAULTS } from '../../support/engine-defaults.js';
@@ -173,6 +175,26 @@ describe('the semaphores and latches of one service', () => {
     for (const call of [take(), synchronizers.awaitLatch(done, terms())])
       expect(await errorOf(call)).toBeInstanceOf(LockAbortedError);
     expect(commands()).toEqual([]);
+  });
+
+  it('refuse a caller who comes during an outage and would not wait for its end', async () => {
+    const refusal = new LockUnavailableError('the backend is away', 'mail');
+    const asked: unknown[] = [];
+    const arrived = (caller: { readonly what: string }, keys: readonly string[]) => {
+      asked.push([caller.what, keys]);
+      return asked.length === 1 ? refusal : undefined;
+    };
+    Object.assign(services.outages, { active: true, arrived });
+    expect(await errorOf(take())).toBe(refusal);
+    expect([asked, commands()]).toEqual([[["the semaphore 'mail'", ['lock:mail']]], []]);
+    await runtime.until(take());
+  });
+
+  it('tell the limit of outages that nobody waits any more', async () => {
+    let left = 0;
+    Object.assign(services.outages, { left: () => void left++ });
+    await runtime.until(take());
+    expect(left).toBe(1);
   });
 
   it('give back what was granted to a caller who had left', async () => {
@@ -442,13 +464,18 @@ describe('the semaphores and latches of one service', () => {
       expect(runtime.timers).toBe(0);
     });
 
-    it('refuse those who wait as soon as the shutdown begins', async () => {
+    it('refuse those who wait as soon as the shutdown begins, but for those in a lock scope', async () => {
       await runtime.until(take(2));
+      const lease = { live: true, released: false, service: services, locks: [], gates: new ShareGates([]) };
+      const scope = new LockScope(lease as unknown as ScopedLease, undefined);
+      const inside = lockScopes.run(scope, () => take());
       const call = errorOf(take());
       await runtime.settle();
       synchronizers.rejectWaiters();
       expect(await call).toBeInstanceOf(LockAbortedError);
-      expect(synchronizers.activity().permitQueues).toBe(0);
+      expect(synchronizers.waiting(mail.key)).toBe(1);
+      await runtime.until(synchronizers.change(mail, addCountedPermits, 1));
+      await runtime.until(inside);
     });
   });
 });
