@@ -1,5 +1,5 @@
 import { LockAbortedError, LockDeadlockError, type LockService } from '../../../lib/core.js';
-import { openVirtualWorld } from '../../support/lock-world.js';
+import { ms, openVirtualWorld } from '../../support/lock-world.js';
 import { errorOf, latch } from '../../support/section.js';
 import { answerAfter } from '../../support/watched/watched-backend.js';
 
@@ -60,6 +60,28 @@ describe('a single flight that is called by code that holds a lock', () => {
     });
     expect(await inside).toEqual(['LockAbortedError', 'done']);
     await runtime.until(closed as Promise<void>);
+  });
+});
+
+describe('a single flight that waits', () => {
+  const world = openVirtualWorld();
+
+  it('waits on during a shutdown if its caller holds a lock, and is refused otherwise', async () => {
+    const [ann, bob] = [
+      await world.process({ shutdownTimeout: ms(60_000) }),
+      await world.process({ shutdownTimeout: ms(60_000) }),
+    ];
+    const { runtime } = world;
+    const held = await bob.locks.acquire('a');
+    const fly = () => ann.locks.singleFlight('a', async () => 'done');
+    const outside = errorOf(fly());
+    const inside = ann.locks.withLock('b', fly);
+    await runtime.advance(10);
+    const closed = ann.locks.close();
+    expect(await runtime.until(outside, 100)).toBeInstanceOf(LockAbortedError);
+    await held.release();
+    expect(await runtime.until(inside)).toBe('done');
+    await runtime.until(closed);
   });
 });
 
