@@ -50,6 +50,8 @@ describe('the callers of a single flight in one process', () => {
   /** The owners that were released without a result. */
   let freed: string[];
   let subscriptions: number;
+  /** The types of locks for which somebody has listened, and how. */
+  let listeners: [type: string, wake: (wake: Wake) => void][];
   let wake: (wake: Wake) => void;
   let idle: number;
   let errors: Error[];
@@ -58,7 +60,7 @@ describe('the callers of a single flight in one process', () => {
     runtime = new VirtualRuntime();
     logger = new RecordingLogger();
     [acquires, releases, joins, freed, errors] = [[], [], [], [], []];
-    [subscriptions, idle] = [0, 0];
+    [subscriptions, idle, listeners] = [0, 0, []];
     const noted = <Request, Reply>(list: Asked<Request, Reply>[]) => {
       return (request: Request) => {
         const asked = new Asked<Request, Reply>(request);
@@ -73,9 +75,10 @@ describe('the callers of a single flight in one process', () => {
         return { released: true, resent: false };
       },
       renew: async () => true,
-      subscribe: (_key: string, _type: string, _client: string, listener: (wake: Wake) => void) => {
+      subscribe: (_key: string, type: string, _client: string, listener: (wake: Wake) => void) => {
         subscriptions++;
-        wake = listener;
+        listeners.push([type, listener]);
+        if (type === 'flight') wake = listener;
         return { ready: new Promise(() => {}), close: () => void subscriptions-- };
       },
     };
@@ -209,8 +212,34 @@ describe('the callers of a single flight in one process', () => {
       await message();
       expect(acquires[2].request).toMatchObject({ owner: first.waiter.owner, begin: 100 });
       await busy(300);
+      await runtime.advance(1_000);
+      expect(acquires).toHaveLength(3);
       await message();
       expect(acquires[3].request).toMatchObject({ owner: first.waiter.owner, begin: 100 });
+    });
+
+    it('listen for the release of a lock of another type, too', async () => {
+      enqueue();
+      await busy(100, { heldAs: 'reentrant' });
+      expect(listeners.map(([type]) => type).sort()).toEqual(['flight', 'reentrant']);
+      const [, hear] = listeners.find(([type]) => type === 'reentrant') ?? [];
+      hear?.({ kind: 'message' });
+      expect(acquires).toHaveLength(2);
+    });
+
+    it('do not listen if nobody waits after the answer', async () => {
+      enqueue({ waitTime: 0 });
+      await busy(100);
+      expect([listeners, idle]).toEqual([[], 1]);
+    });
+
+    it('ask at once if a result of which another one has heard is not for them', async () => {
+      const small = enqueue({ maxSize: 3 });
+      await busy(100);
+      enqueue({ keepFor: '1h' });
+      await busy(300, { ...shared(), result: { ...shared().result, kept: 9e9 } });
+      expect(acquires).toHaveLength(3);
+      expect(acquires[2].request).toMatchObject({ owner: small.waiter.owner, begin: 100 });
     });
 
     it('ask again when the lease of the other one has ended', async () => {
@@ -619,6 +648,38 @@ describe('the callers of a single flight in one process', () => {
       }
     });
 
+    it('ask again although they rested when another one got the lock', async () => {
+      const resting = enqueue();
+      await busy(100);
+      enqueue();
+      await grant();
+      void end(queue.holders[0], { value: '1' });
+      await answerRelease('gone');
+      expect([resting.outcome, acquires.length]).toEqual([undefined, 3]);
+    });
+
+    it('do not name a holder of before as the present one', async () => {
+      const call = enqueue({ waitTime: 1_000 });
+      await busy(100);
+      enqueue();
+      await grant();
+      queue.forget(queue.holders[0]);
+      expect(acquires).toHaveLength(3);
+      await runtime.advance(1_100);
+      expect(call.outcome).toMatchObject({ name: 'LockBusyError', holder: undefined });
+    });
+
+    it('report a failure after it as a new one', async () => {
+      enqueue();
+      await fail(refused());
+      await runtime.advance(100);
+      await grant();
+      queue.forget(queue.holders[0]);
+      enqueue();
+      await fail(refused());
+      expect(errors).toHaveLength(2);
+    });
+
     it('ask again when it has lost its lock, whose end then changes nothing', async () => {
       const held = await running();
       const call = enqueue();
@@ -638,6 +699,21 @@ describe('the callers of a single flight in one process', () => {
       await answerRelease();
       expect(other.outcome).toMatchObject({ value: '2' });
       expect(next.outcome).toBeUndefined();
+    });
+
+    it('are not disturbed by the loss of a lock that was left to lapse before', async () => {
+      const abandoned = await running();
+      queue.forget(abandoned);
+      const held = await running();
+      const call = enqueue();
+      joins[0].answer(true);
+      await runtime.settle();
+      abandoned.lost = new Error('lost') as never;
+      queue.lost(abandoned);
+      expect(queue.holders).toEqual([held]);
+      void end(held, { value: '2' });
+      await answerRelease();
+      expect(call.outcome).toMatchObject({ value: '2' });
     });
 
     it('are discarded when its lock was lost and nobody waits', async () => {
