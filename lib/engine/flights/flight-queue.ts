@@ -127,6 +127,7 @@ export class FlightQueue implements LockKeeper, Asker<FlightWaiter, FlightReply>
     for (const trier of this.waiting) if (trier.triesOnce && trier.asked) this.line.dismiss(trier, errorOf(trier));
   }
 
+  /** Has no effect on a caller that has left. */
   private serve(waiter: FlightWaiter, granted: HeldLock | SharedResult): void {
     this.line.remove(waiter);
     waiter.grant(granted);
@@ -170,11 +171,9 @@ export class FlightQueue implements LockKeeper, Asker<FlightWaiter, FlightReply>
     const { leaseTime, keepFor, maxSize } = terms;
     this.turn.begin();
     this.asking = waiter;
-    const present = [...this.waiting];
-    for (const caller of present) caller.asked = true;
+    this.present = [...this.waiting];
+    for (const caller of this.present) caller.asked = true;
     const attempt = new Attempt(services, key, owner, terms);
-    waiter.attempt = attempt;
-    this.present = present;
     attempt.send(this.flights.acquire({ key, owner, leaseTime, begin, keepFor, maxSize }), this, waiter);
   }
 
@@ -182,7 +181,7 @@ export class FlightQueue implements LockKeeper, Asker<FlightWaiter, FlightReply>
   settled(outcome: Outcome<FlightReply>, waiter: FlightWaiter): void {
     const { present } = this;
     this.present = NOBODY;
-    this.line.failure = waiter.attempt = undefined;
+    this.line.failure = undefined;
     if (outcome.state === 'granted') this.granted(waiter, outcome);
     else if (outcome.state === 'failed') this.unanswered(waiter, outcome);
     else {
@@ -222,11 +221,9 @@ export class FlightQueue implements LockKeeper, Asker<FlightWaiter, FlightReply>
     const { value, run } = result;
     const size = Buffer.byteLength(value);
     this.turn.acquired();
-    if (!waiter.settled) this.serve(waiter, { value, run });
-    for (const caller of present) {
-      if (!caller.settled && mayShareResult(result, size, age, caller.begin, caller.terms))
-        this.serve(caller, { value, run });
-    }
+    this.serve(waiter, { value, run });
+    for (const caller of present)
+      if (mayShareResult(result, size, age, caller.begin, caller.terms)) this.serve(caller, { value, run });
   }
 
   private foundBusy(reply: FlightBusy, present: readonly FlightWaiter[], now: Moment): void {
@@ -235,7 +232,6 @@ export class FlightQueue implements LockKeeper, Asker<FlightWaiter, FlightReply>
     this.refuseTriers((trier) => this.line.busy(trier));
     if (this.waiting.length === 0) return;
     this.turn.busy(reply.remaining, reply.heldAs);
-    this.line.rest();
   }
 
   private unanswered(waiter: FlightWaiter, outcome: Failed): void {
