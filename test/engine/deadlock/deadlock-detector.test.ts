@@ -309,6 +309,40 @@ describe('the detector of deadlocks', () => {
     expect(await recordsOf('c')).toEqual([]);
   });
 
+  it('removes a wait at the next heartbeat if its removal has failed', async () => {
+    const wait = begin('owner', 'lock:busy');
+    await runtime.advance(1_000);
+    const { write } = waits;
+    waits.write = () => Promise.reject(new BackendError('no answer', 'unavailable', 'unknown'));
+    wait.end();
+    await runtime.settle();
+    waits.write = write;
+    expect(await recordsOf('owner')).toHaveLength(1);
+    await runtime.advance(250);
+    expect([await recordsOf('owner'), written.length]).toEqual([[], 2]);
+    await runtime.advance(250);
+    expect([written.length, runtime.timers]).toEqual([2, 0]);
+  });
+
+  it('warns that old waits cannot be followed, although they are written between two tries', async () => {
+    const warnings: string[] = [];
+    const warning = new DeadlockDetector(
+      waits,
+      runtime,
+      'client',
+      async () => undefined,
+      (message) => warnings.push(message),
+    );
+    holders.set('lock:busy', ['other:1']);
+    begin('owner', 'lock:busy', { by: warning });
+    await runtime.advance(4_000);
+    waits.read = () => Promise.reject(new BackendError('no answer', 'unavailable', 'unknown'));
+    await runtime.advance(3_100);
+    expect(warnings).toEqual([]);
+    await runtime.advance(1_000);
+    expect(warnings).toEqual(['Deadlocks cannot be detected: no answer']);
+  });
+
   it('writes nothing when it is closed', async () => {
     const wait = begin('owner', 'lock:busy');
     await runtime.advance(1_000);

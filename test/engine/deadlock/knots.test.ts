@@ -134,6 +134,15 @@ describe('a deadlock through locks that several hold', () => {
     expect(most).toBeGreaterThan(1);
   });
 
+  it('has its cycle at once, however many ways lead back to the wait', async () => {
+    const layer = (n: number) => Array.from({ length: 8 }, (_, i) => 10 * n + i);
+    const waits = new Waits();
+    for (let n = 1; n < 8; n++) for (const caller of layer(n)) await waits.write(caller, several(8, ...layer(n + 1)));
+    for (const caller of layer(8)) await waits.write(caller, [100]);
+    await waits.write(100, several(8, ...layer(1)));
+    expect((await waits.deadlockFrom(100, several(8, ...layer(1))))?.cycle).toHaveLength(9);
+  });
+
   describe('is followed', () => {
     const readsFrom = async (waits: Waits, n: number, obstacle: Obstacle) => {
       const read = jest.spyOn(waits.backend, 'read');
@@ -204,6 +213,10 @@ describe('a deadlock through locks that several hold', () => {
 
     it('is confirmed although a wait has ended that is not needed for it', async () => {
       expect(await judged(() => again(1, 2, 4).then(() => waits.end(3)))).toBe(true);
+    });
+
+    it('is not confirmed by a wait that ends soon in place of one that is not written again', async () => {
+      expect(await judged(() => again(1, 4).then(() => waits.write(2, [4], 'wait:2', 600)))).toBe(false);
     });
 
     it('is confirmed although such a wait of the same service has ended', async () => {

@@ -177,6 +177,16 @@ describe('an acquisition', () => {
     expect(last()).toMatchObject(expected);
   });
 
+  it('is followed by the hold of its lease', async () => {
+    subscribe(holdChannel);
+    const lease = leaseOf();
+    await acquire(lease);
+    await runtime.settle();
+    expect(steps.map(([step]) => step)).toEqual(['start', 'end']);
+    expect((messages[0] as HoldMessage).acquisition).toMatchObject({ outcome: 'acquired', owner: 'client:1' });
+    holdEnded(lease, false);
+  });
+
   it('of a single flight may end with the result of another run', async () => {
     subscribe(acquireChannel);
     subscribe(holdChannel);
@@ -389,6 +399,7 @@ describe('the hold of a lock', () => {
     const [one, other] = [leaseOf(), leaseOf()];
     hold(one);
     hold(other);
+    holdEnded(one, false);
     holdEnded(one, false);
     run(other);
     holdEnded(other, false);
