@@ -172,7 +172,9 @@ describe('a deadlock through locks that several hold', () => {
       const room = several(2, 1, 2);
       const found = async (count: number) => {
         const waits = new Waits();
-        for (let i = 0; i < count; i++) await waits.write(1, [3], `wait:1 of ${i}`);
+        const text = '{"lock":"lock:1","owner":"1","holders":["3"],"began":1000,"beat":1}';
+        const waiting = new Map(Array.from({ length: count }, (_, i) => [`wait:1 of ${i}`, text]));
+        await waits.backend.write([{ holder: '1', waiting, ended: [] }], 2_000);
         await waits.write(2, [3]);
         await waits.write(3, room);
         return waits.deadlockFrom(3, room);
