@@ -123,6 +123,19 @@ describe('a single flight', () => {
     ]);
   });
 
+  it('reports who runs it, and how long that caller waited for the lock', async () => {
+    const [ann, bob] = [await world.process(), await world.process()];
+    const { runtime } = world;
+    const acquired: unknown[] = [];
+    bob.locks.on('acquired', (event) => acquired.push(event));
+    const held = await ann.locks.acquire('a');
+    const run = bob.locks.singleFlight('a', { group: 'prices' }, async () => 1);
+    await runtime.advance(700);
+    await held.release();
+    await runtime.until(run);
+    expect(acquired).toMatchObject([{ name: 'a', type: 'flight', group: 'prices', waited: 700 }]);
+  });
+
   it('reports no time if nobody listens to times', async () => {
     const { locks, runtime } = await world.process();
     const shared: { waited: number }[] = [];

@@ -89,7 +89,7 @@ function leaseOf({ names = ['order'], tokens = [7], handedOff = false, outer = [
     shares: outer.includes(name) ? [{}, lease] : [lease, {}],
     handedOff: handedOff && i === names.length - 1,
   }));
-  return lease as unknown as LockLease & { loss: Error | undefined; detached: boolean };
+  return lease as unknown as LockLease;
 }
 
 const TERMS = { type: 'fair', group: 'orders', method: 'Orders.pay', skips: false } as AcquisitionTerms;
@@ -370,7 +370,7 @@ describe('the hold of a lock', () => {
     const [lost, detached] = [leaseOf(), leaseOf()];
     hold(lost);
     hold(detached);
-    lost.loss = new Error('lost');
+    lost.loss = new LockLostError('lost', 'order');
     holdEnded(lost, true);
     expect(steps.map(([step]) => step)).toEqual(['start', 'end', 'error', 'asyncStart', 'asyncEnd']);
     expect(messages.at(-1)).toMatchObject({ outcome: 'lost', error: lost.loss });
