@@ -197,7 +197,11 @@ export class PermitQueue<Waiter extends PermitWaiter<never>> {
 
   /** Shutdown: rejects all waiters except those in a lock scope, which may need the permits to finish. */
   rejectWaiters(): void {
+    const { blocked } = this;
+    this.blocked = undefined; // otherwise its refusal would ask for the next waiter, which may be refused as well
     this.line.refuseWhere(({ scoped, name }) => (scoped ? undefined : shutdownError('Waiting', name)));
+    if (blocked?.settled === false) this.blocked = blocked;
+    else if (blocked !== undefined && this.length > 0 && this.line.failure === undefined) this.turn.recheck();
   }
 
   /** Rejects all waiters. Settles when the request under way is answered. */

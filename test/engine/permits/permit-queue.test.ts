@@ -753,6 +753,37 @@ describe('the queue of callers that want permits', () => {
     expect(inside.outcome).toBe('granted');
   });
 
+  it('asks for nobody who is refused a moment later', async () => {
+    const calls = [enqueue(), enqueue(), enqueue()];
+    await answer(0);
+    queue.rejectWaiters();
+    for (const { outcome } of calls) expect(outcome).toBeInstanceOf(LockAbortedError);
+    expect([sent(), retired]).toEqual([1, 1]);
+  });
+
+  it('asks for those who may wait on when the one for whom there were too few permits is refused', async () => {
+    enqueue();
+    const inside = enqueue();
+    inside.waiter.scoped = true;
+    await answer(0);
+    queue.rejectWaiters();
+    expect(sent()).toBe(2);
+    waitersOf(last(), inside);
+  });
+
+  it('asks for the next of those who wait on when the first of them leaves', async () => {
+    const { signal, abort } = abortable();
+    const [first, next] = [enqueue({ signal }), enqueue()];
+    enqueue();
+    for (const { waiter } of [first, next]) waiter.scoped = true;
+    await answer(0);
+    queue.rejectWaiters();
+    expect([sent(), queue.length]).toEqual([1, 2]);
+    abort();
+    expect(sent()).toBe(2);
+    waitersOf(last(), next);
+  });
+
   it('says how many permits were not available, and for how long', async () => {
     const busy = [enqueue({ waitTime: 200 }), enqueue({ waitTime: 300, permits: 3 })];
     await answer(0);
