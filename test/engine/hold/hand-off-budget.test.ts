@@ -1,5 +1,7 @@
-import { HandOffBudget } from '../../../lib/engine/hold/hand-off-budget.js';
-import { type HeldLock, TokenBlock } from '../../../lib/engine/hold/held-lock.js';
+import { HandOffBudget, mayInherit } from '../../../lib/engine/hold/hand-off-budget.js';
+import { HeldLock, type LockKeeper, type LockWaiter, TokenBlock } from '../../../lib/engine/hold/held-lock.js';
+import { LeaseClock } from '../../../lib/engine/hold/lease-clock.js';
+import { VirtualRuntime } from '../../support/runtime/virtual-runtime.js';
 
 describe('the budget for hand-offs in one process', () => {
   /** The process got the lock after running for an hour, with tokens for further callers unless `left` is undefined. */
@@ -64,5 +66,105 @@ describe('the budget for hand-offs in one process', () => {
     budget.notFollowed();
     budget.followed();
     expect(budget.isFollowed).toBe(false);
+  });
+
+  describe('reserves tokens for the time that it lasts', () => {
+    /** What is reserved after hand-offs for `elapsed` ms that have used `used` of the tokens. */
+    const reserved = (budget: HandOffBudget, size: number, used: number, elapsed: number, permits?: number) => {
+      const block = new TokenBlock(size);
+      block.left = size - used;
+      const left = { since: 0, block, permits } as HeldLock;
+      expect(budget.isSpent(left, 9, { monotonic: elapsed, wall: 0 })).toBe(true);
+      return budget.block;
+    };
+
+    it.each([
+      ['as many as last time, if these lasted for it', 64, 64, 20, 64],
+      ['a power of two that is enough', 64, 64, 19.9, 128],
+      ['as many as are needed at once, at a higher pace', 64, 64, 4, 512],
+      ['as if a millisecond had passed, if none has', 64, 64, 0, 2_048],
+      ['half as many at least, at a lower pace', 64, 2, 20, 32],
+      ['half as many at least, if none was used', 64, 0, 20, 32],
+      ['32,768 at most', 32_768, 32_768, 1, 32_768],
+    ])('%s', (_, size, used, elapsed, expected) => {
+      const budget = new HandOffBudget();
+      expect(budget.block).toBe(64);
+      expect(reserved(budget, size, used, elapsed)).toBe(expected);
+    });
+
+    it('always one at least', () => {
+      const budget = new HandOffBudget();
+      const blocks = Array.from({ length: 8 }, () => reserved(budget, 64, 0, 20));
+      expect(blocks).toEqual([32, 16, 8, 4, 2, 1, 1, 1]);
+    });
+
+    it('which is five times as long for permits', () => {
+      expect(reserved(new HandOffBudget(), 64, 64, 100, 3)).toBe(64);
+    });
+
+    it('by what was used when it ended, not before', () => {
+      const budget = new HandOffBudget();
+      expect(budget.isSpent(held(3), 9, { monotonic: 3_600_001, wall: 0 })).toBe(false);
+      expect(budget.block).toBe(64);
+    });
+  });
+});
+
+describe('a caller inherits a lock without asking the backend', () => {
+  const LEASE = 10_000;
+  const KEEPER = { name: 'order', key: 'lock:order' } as LockKeeper;
+  const runtime = new VirtualRuntime();
+  const clock = new LeaseClock(runtime);
+  const sent = { monotonic: 0, wall: runtime.wall() };
+
+  const holding = (fixed = false, reserved = 64) =>
+    new HeldLock(
+      KEEPER,
+      { type: 'reentrant', owner: 'ann:1', leaseTime: LEASE, sent, lateCopiesUntil: undefined, permits: undefined },
+      fixed,
+      { token: 1, reserved },
+      0,
+    );
+  const inherits = (held: HeldLock, age = 0, terms: object = {}) =>
+    mayInherit(held, { terms: { fixed: false, leaseTime: LEASE, ...terms } } as LockWaiter, clock, {
+      monotonic: age,
+      wall: sent.wall + age,
+    });
+
+  it('if it was confirmed less than half a lease ago', () => {
+    expect(inherits(holding(), 4_999)).toBe(true);
+    expect(inherits(holding(), 5_000)).toBe(false);
+  });
+
+  it('if a claim on it lasts for more than half of its time', () => {
+    const held = holding();
+    held.claim = { unanswered: false, accept: async () => true };
+    held.validFor = 1_000;
+    expect(inherits(held, 499)).toBe(true);
+    expect(inherits(held, 500)).toBe(false);
+  });
+
+  it('if a token was reserved for it', () => {
+    expect(inherits(holding(false, 0))).toBe(false);
+  });
+
+  it('if neither lease is fixed, and both are equally long', () => {
+    expect(inherits(holding(true))).toBe(false);
+    expect(inherits(holding(), 0, { fixed: true })).toBe(false);
+    expect(inherits(holding(), 0, { leaseTime: LEASE + 1 })).toBe(false);
+  });
+
+  it('if no command about its owner is unanswered, except for the one that claims it', () => {
+    const held = holding();
+    held.commandSent();
+    expect(inherits(held)).toBe(false);
+    held.claim = { unanswered: true, accept: async () => true };
+    expect(inherits(held)).toBe(true);
+    held.commandSent();
+    expect(inherits(held)).toBe(false);
+    held.commandSettled();
+    held.commandSettled();
+    held.claim.unanswered = false;
+    expect(inherits(held)).toBe(true);
   });
 });

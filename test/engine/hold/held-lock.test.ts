@@ -36,13 +36,13 @@ class Keeper implements LockKeeper {
 describe('a held lock', () => {
   const world = openVirtualWorld();
 
-  const open = async () => {
+  const open = async (reserved = 0) => {
     const { locks, runtime } = await world.process();
     const { services } = locks.engine;
     await runtime.advance(500);
     const attempt = new Attempt(services, 'lock:order', 'ann:1', { type: 'reentrant', leaseTime: 10_000 });
     await runtime.advance(70);
-    const reply = { acquired: true, token: 7, reserved: 0 } as const;
+    const reply = { acquired: true, token: 7, reserved } as const;
     await attempt.outcome(Promise.resolve(reply), () => {});
     const keeper = new Keeper();
     const losses: Error[][] = [];
@@ -87,6 +87,75 @@ describe('a held lock', () => {
     held.lose(later);
     expect(held.lost).toBe(error);
     expect(losses).toEqual([[error], [error]]);
+    expect(keeper.log).toEqual(['lost']);
+  });
+
+  it('is kept until the latest moment that one of its shares asks for', async () => {
+    const { held } = await open();
+    held.keep(900);
+    held.keep(700);
+    expect(held.keepUntil).toBe(900);
+    held.keep(901);
+    expect(held.keepUntil).toBe(901);
+  });
+
+  it('is handed off with the next of its reserved tokens', async () => {
+    const { held } = await open(2);
+    expect([held.token, held.handedOff]).toEqual([7, false]);
+    held.noteHandOff();
+    held.noteHandOff();
+    expect([held.token, held.handedOff]).toEqual([9, true]);
+    expect(held.block).toMatchObject({ size: 2, left: 0 });
+  });
+
+  it('has no tokens for others if none were reserved', async () => {
+    const { held } = await open();
+    held.noteHandOff();
+    expect(held.block).toBeUndefined();
+    expect(held.token).toBe(8);
+  });
+
+  it('that is left to lapse is forgotten by its keeper, and not renewed, but its shares stay', async () => {
+    const { held, keeper, share } = await open();
+    held.claim = { unanswered: false, accept: async () => true };
+    const made = share();
+    const reason = new Error('shutdown');
+    held.abandon(reason);
+    expect(held).toMatchObject({ abandoned: reason, fixed: true, claim: undefined, lost: undefined });
+    expect(held.shares).toEqual([made]);
+    expect(keeper.log).toEqual(['forgotten']);
+  });
+
+  it('is no claim any more once its lease is confirmed', async () => {
+    const { held, now } = await open();
+    held.claim = { unanswered: false, accept: async () => true };
+    held.confirm(now, 10_000);
+    expect(held.claim).toBeUndefined();
+  });
+
+  it('hands the moment and the listener of the last share to its keeper, and returns what that returns', async () => {
+    const { held, keeper, share, now } = await open();
+    const listener = { waits: false, ending: undefined, releaseSettled: () => {} };
+    const [first, second] = [share(), share()];
+    held.drop(first, now, listener);
+    const outcome = Promise.resolve('gone' as const);
+    const given: unknown[] = [];
+    keeper.giveBack = (...args: unknown[]) => {
+      given.push(...args);
+      return outcome as never;
+    };
+    expect(held.drop(second, now, listener)).toBe(outcome);
+    expect(given).toEqual([held, now, listener]);
+  });
+
+  it('can be lost by others after all its shares were forgotten', async () => {
+    const { held, keeper, losses, share } = await open();
+    share();
+    share();
+    held.forgetShares();
+    expect(held.shares).toEqual([]);
+    held.lose(new LockLostError('gone', 'order'));
+    expect(losses).toEqual([[], []]);
     expect(keeper.log).toEqual(['lost']);
   });
 });
