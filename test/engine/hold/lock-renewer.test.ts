@@ -1,5 +1,11 @@
+import { BackendError, type LockBackend, type RenewRequest } from '../../../lib/backends/lock-backend.js';
+import { EventHub } from '../../../lib/engine/events/event-hub.js';
 import type { LockEvents } from '../../../lib/engine/events/lock-events.js';
-import { openVirtualWorld } from '../../support/lock-world.js';
+import { HeldLock, type LockKeeper } from '../../../lib/engine/hold/held-lock.js';
+import { LockRenewer } from '../../../lib/engine/hold/lock-renewer.js';
+import { openVirtualWorld, RecordingLogger } from '../../support/lock-world.js';
+import { VirtualRuntime } from '../../support/runtime/virtual-runtime.js';
+import { errorOf } from '../../support/section.js';
 import { refused } from '../../support/watched/watched-backend.js';
 
 describe('a renewal', () => {
@@ -29,5 +35,176 @@ describe('a renewal', () => {
     backend.heal();
     await runtime.advance(15_000);
     await lease.release();
+  });
+});
+
+describe('the renewer of locks', () => {
+  const KEEPER: LockKeeper = {
+    name: 'order',
+    key: 'lock:order',
+    giveBack: () => undefined,
+    forget: () => {},
+    lost: () => {},
+  };
+  const failure = new BackendError('no answer', 'unavailable', 'unknown');
+
+  /** A renewer whose backend answers as the test says, and a lock. */
+  const open = () => {
+    const requests: RenewRequest[] = [];
+    const answers: ((isHeld: boolean | Error) => void)[] = [];
+    const answer = (request: RenewRequest) => {
+      requests.push(request);
+      return new Promise<boolean>((resolve, reject) => {
+        answers.push((isHeld) => (typeof isHeld === 'boolean' ? resolve(isHeld) : reject(isHeld)));
+      });
+    };
+    let owners: { owner: string; remaining: number }[] = [];
+    let possibleOwners: string[] | undefined;
+    const backend = { description: 'redis', renew: answer, inspect: async () => ({ owners, possibleOwners }) };
+    const logger = new RecordingLogger();
+    const events = new EventHub(new VirtualRuntime(), logger);
+    const renewer = new LockRenewer(backend as unknown as LockBackend, events);
+    const sent = { monotonic: 0, wall: 0 };
+    const attempt = { type: 'fair', owner: 'ann:1', leaseTime: 10_000, sent, lateCopiesUntil: undefined } as const;
+    const held = new HeldLock(KEEPER, { ...attempt, permits: undefined }, false, { token: 1, reserved: 0 }, 0);
+    const holders = (all: typeof owners, possible?: string[]) => {
+      owners = all;
+      possibleOwners = possible;
+    };
+    return { renewer, held, events, logger, requests, answers, answer, holders };
+  };
+
+  it.each<[string, boolean | Error]>([
+    ['held', true],
+    ['gone', false],
+    ['failed', failure],
+  ])('knows of a command about the lock until it is answered: %s', async (_, outcome) => {
+    const { renewer, held, requests, answers } = open();
+    const renewal = renewer.renew([held], 60_000);
+    expect(held.settled).toBe(false);
+    expect(requests).toMatchObject([{ key: 'lock:order', type: 'fair', owner: 'ann:1', leaseTime: 60_000 }]);
+    answers[0](outcome);
+    if (outcome instanceof Error) expect(await errorOf(renewal)).toBe(outcome);
+    else expect(await renewal).toEqual([outcome]);
+    expect(held.settled).toBe(true);
+  });
+
+  it.each([false, true])('knows of a renewal by itself until it hears of the answer (failed: %s)', async (failed) => {
+    const { renewer, held, requests, answers } = open();
+    const renewal = renewer.renewAlone(held, 60_000);
+    expect(requests).toMatchObject([{ key: 'lock:order', type: 'fair', owner: 'ann:1', leaseTime: 60_000 }]);
+    answers[0](true);
+    expect(await renewal).toBe(true);
+    expect(held.settled).toBe(false);
+    renewer.answered(held, failed);
+    expect(held.settled).toBe(true);
+  });
+
+  it('asks for the full lease of a claim by accepting it, which is no reason not to hand it off', async () => {
+    const { renewer, held, requests, answer, answers } = open();
+    const accepted: RenewRequest[] = [];
+    const accept = (request: RenewRequest) => {
+      accepted.push(request);
+      return answer(request);
+    };
+    held.claim = { unanswered: false, accept };
+    const { claim } = held;
+    const renewal = renewer.renewAlone(held, 10_000);
+    expect(accepted).toEqual(requests);
+    expect(accepted).toMatchObject([{ owner: 'ann:1', leaseTime: 10_000 }]);
+    expect([claim.unanswered, held.settled]).toEqual([true, true]);
+    answers[0](true);
+    await renewal;
+    renewer.answered(held, false);
+    expect([claim.unanswered, held.settled]).toEqual([false, true]);
+  });
+
+  describe('warns of failures', () => {
+    const warns = ({ renewer, held, logger }: ReturnType<typeof open>) => {
+      const before = logger.warnings.length;
+      renewer.failed(held, 5_000, failure);
+      return logger.warnings.length - before;
+    };
+
+    it('once, with the time that is left and the reason', () => {
+      const opened = open();
+      expect([warns(opened), warns(opened)]).toEqual([1, 0]);
+      expect(opened.logger.warnings[0]).toContain("lock 'order'; retrying until its lease ends in 5000 ms: no answer");
+    });
+
+    it('once more after a renewal was answered, and not after one that was not', async () => {
+      const opened = open();
+      const { renewer, held, answers } = opened;
+      expect(warns(opened)).toBe(1);
+      const failing = errorOf(renewer.renew([held], 10_000));
+      answers[0](failure);
+      await failing;
+      expect(warns(opened)).toBe(0);
+      const renewal = renewer.renew([held], 10_000);
+      answers[1](true);
+      await renewal;
+      expect(warns(opened)).toBe(1);
+    });
+
+    it('the same if locks are renewed one by one', () => {
+      const opened = open();
+      const { renewer, held } = opened;
+      expect(warns(opened)).toBe(1);
+      void renewer.renewAlone(held, 10_000);
+      renewer.answered(held, true);
+      expect(warns(opened)).toBe(0);
+      void renewer.renewAlone(held, 10_000);
+      renewer.answered(held, false);
+      expect(warns(opened)).toBe(1);
+    });
+  });
+
+  it('announces renewals and failures to those who listen, with the terms of the first lease', () => {
+    const { renewer, held, events } = open();
+    const emitted: unknown[] = [];
+    const { emit } = events;
+    events.emit = (event, details) => {
+      emitted.push(event);
+      emit.call(events, event, details as never);
+    };
+    renewer.renewed(held);
+    renewer.failed(held, 5_000, failure);
+    expect(emitted).toEqual([]);
+    const heard: unknown[] = [];
+    events.on('renewed', (event) => heard.push(event));
+    events.on('renewalFailed', (event) => heard.push(event));
+    held.share({ terms: { group: 'payments', method: 'Orders.pay' }, lose: () => {}, requestEnd: () => {} } as never);
+    renewer.renewed(held);
+    renewer.failed(held, 5_000, failure);
+    const lock = { name: 'order', type: 'fair', group: 'payments', method: 'Orders.pay', owner: 'ann:1' };
+    expect(heard).toEqual([lock, { ...lock, remainingTime: 5_000, error: failure }]);
+  });
+
+  it('asks how long the lease of an owner lasts', async () => {
+    const { renewer, held, holders } = open();
+    expect(await renewer.remaining(held)).toBeUndefined();
+    holders([
+      { owner: 'bob:1', remaining: 1 },
+      { owner: 'ann:1', remaining: 700 },
+    ]);
+    expect(await renewer.remaining(held)).toBe(700);
+    holders([], ['bob:1']);
+    expect(await renewer.remaining(held)).toBeUndefined();
+  });
+
+  it('knows nothing of an owner that only some nodes have', async () => {
+    const { renewer, held, holders } = open();
+    holders([], ['bob:1', 'ann:1']);
+    const error = await errorOf(renewer.remaining(held));
+    expect(error).toMatchObject({ name: 'BackendError', kind: 'unavailable', outcome: 'unknown' });
+    expect(error.message).toContain("redis: too few nodes answered to know who holds 'order'");
+  });
+
+  it('lets a lock know that it is lost, and why', () => {
+    const { renewer, held, logger } = open();
+    renewer.lost(held, { reason: 'unanswered' });
+    expect(held.lost?.message).toContain("'order' was lost: the backend did not confirm a renewal");
+    renewer.warn('The event loop was blocked');
+    expect(logger.warnings).toEqual(['The event loop was blocked']);
   });
 });
