@@ -3,9 +3,11 @@ import { LeaseClock, type Moment, validity } from '../../../lib/engine/hold/leas
 import type { Loss, LossReason } from '../../../lib/engine/hold/loss-reasons.js';
 import { type Renewable, RenewalList, type Renewer, Watchdog } from '../../../lib/engine/hold/watchdog.js';
 import { VirtualRuntime } from '../../support/runtime/virtual-runtime.js';
+import { latch } from '../../support/section.js';
 
 const LEASE = 30_000;
 const THIRD = LEASE / 3;
+const CLAIM = 2_000;
 
 /** Random numbers at the upper end, and not endlessly many timers. */
 class LimitedRuntime extends VirtualRuntime {
@@ -24,6 +26,7 @@ class LimitedRuntime extends VirtualRuntime {
 
 class Thing implements Renewable<Thing> {
   validFor: number;
+  claim: object | undefined;
   lost: Error | undefined;
   list: RenewalList<Thing> | undefined;
   earlier: Thing | undefined;
@@ -45,6 +48,7 @@ class Thing implements Renewable<Thing> {
   confirm(sent: Moment, leaseTime: number): void {
     this.confirmed = sent;
     this.validFor = leaseTime;
+    this.claim = undefined;
   }
 }
 
@@ -63,12 +67,19 @@ class Kennel implements Renewer<Thing> {
   readonly watchdog: Watchdog<Thing>;
   /** When each thing was renewed. */
   readonly renewals: { readonly name: string; readonly at: number }[] = [];
+  /** The leases that the requests have set. */
+  readonly leaseTimes: number[] = [];
+  /** The things whose renewals were confirmed. */
+  readonly renewedNames: string[] = [];
+  readonly failures: { readonly name: string; readonly remainingTime: number; readonly error: Error }[] = [];
+  readonly warnings: string[] = [];
+  heartbeats = 0;
   readonly losses: SeenLoss[] = [];
   answer: () => Promise<boolean> = async () => true;
   left = -1;
 
   constructor(readonly leaseTime = LEASE) {
-    this.watchdog = new Watchdog<Thing>(this.runtime, this.clock, this, leaseTime, () => {});
+    this.watchdog = new Watchdog<Thing>(this.runtime, this.clock, this, leaseTime, () => void this.heartbeats++);
   }
 
   thing(name: string, confirmed = this.clock.now()): Thing {
@@ -88,23 +99,73 @@ class Kennel implements Renewer<Thing> {
     return thing;
   }
 
-  async renew(things: readonly Thing[]): Promise<readonly boolean[]> {
+  async renew(things: readonly Thing[], leaseTime: number): Promise<readonly boolean[]> {
+    this.leaseTimes.push(leaseTime);
     for (const { name } of things) this.renewals.push({ name, at: this.runtime.monotonic() });
     const isHeld = await this.answer();
     return things.map(() => isHeld);
   }
 
-  remaining = async (): Promise<number> => this.left;
+  remaining = async (): Promise<number | undefined> => this.left;
 
-  renewed(): void {}
+  renewed({ name }: Thing): void {
+    this.renewedNames.push(name);
+  }
 
-  failed(): void {}
+  failed({ name }: Thing, remainingTime: number, error: Error): void {
+    this.failures.push({ name, remainingTime, error });
+  }
 
-  warn(): void {}
+  warn(message: string): void {
+    this.warnings.push(message);
+  }
 
   lost(thing: Thing, { reason, error }: Loss): void {
     thing.lost = new Error(reason);
     this.losses.push({ name: thing.name, reason, at: this.runtime.monotonic(), error });
+  }
+}
+
+/** A watchdog that renews everything one by one, and to which messages grant things for two seconds. */
+class Soloist extends Kennel {
+  readonly answers: { readonly name: string; readonly failed: boolean }[] = [];
+
+  async renewAlone(thing: Thing, leaseTime: number): Promise<boolean> {
+    const [isHeld] = await this.renew([thing], leaseTime);
+    return isHeld;
+  }
+
+  answered({ name }: Thing, failed: boolean): void {
+    this.answers.push({ name, failed });
+  }
+
+  claim(name: string, fixed = false): Thing {
+    const thing = new Thing(name, this.clock.now(), this.leaseTime, fixed);
+    thing.claim = {};
+    thing.validFor = CLAIM;
+    this.watchdog.guard(thing, thing.confirmed);
+    return thing;
+  }
+}
+
+/** A watchdog that renews all of its things together. */
+class Pack extends Kennel {
+  readonly things: Thing[] = [];
+  readonly batches: (readonly string[])[] = [];
+
+  override thing(name: string, confirmed?: Moment): Thing {
+    const thing = super.thing(name, confirmed);
+    this.things.push(thing);
+    return thing;
+  }
+
+  together(): Iterable<Thing> {
+    return this.things;
+  }
+
+  override renew(things: readonly Thing[], leaseTime: number): Promise<readonly boolean[]> {
+    this.batches.push(things.map(({ name }) => name));
+    return super.renew(things, leaseTime);
   }
 }
 
@@ -311,6 +372,804 @@ describe('a fixed lease', () => {
     expect(losses).toEqual([]);
     await runtime.advance(expected * 0.1);
     expect(losses).toMatchObject([{ reason: 'ended' }]);
+  });
+});
+
+describe('a lease that is renewed', () => {
+  it('is reported as such, and as failed with the time that is left', async () => {
+    const kennel = new Kennel();
+    const { runtime, watchdog } = kennel;
+    kennel.guard('order');
+    await runtime.advance(THIRD);
+    expect(kennel.renewedNames).toEqual(['order']);
+    kennel.answer = fail;
+    await runtime.advance(THIRD);
+    expect(kennel.renewedNames).toEqual(['order']);
+    expect(kennel.failures).toEqual([{ name: 'order', remainingTime: 19_698, error: new Error('refused') }]);
+    watchdog.close();
+  });
+
+  it('is lost as soon as the backend says that it is gone, and not renewed any more', async () => {
+    const kennel = new Kennel();
+    const { runtime, watchdog } = kennel;
+    const thing = kennel.guard('order');
+    kennel.answer = async () => false;
+    await runtime.advance(2 * LEASE);
+    expect(kennel.losses).toEqual([{ name: 'order', reason: 'gone', at: THIRD, error: undefined }]);
+    expect(kennel.renewals).toHaveLength(1);
+    expect(kennel.renewedNames).toEqual([]);
+    expect(watchdog.guards(thing)).toBe(false);
+    expect(runtime.timers).toBe(0);
+  });
+
+  it('is renewed early together with another one, but not by more than a sixtieth of the lease', async () => {
+    const kennel = new Kennel();
+    const { runtime } = kennel;
+    kennel.guard('a');
+    await runtime.advance(500);
+    kennel.guard('b');
+    await runtime.advance(1);
+    kennel.guard('c');
+    await runtime.advance(THIRD - 501);
+    expect(kennel.renewals.map(({ name }) => name)).toEqual(['a', 'b']);
+    await runtime.advance(501);
+    expect(kennel.renewals.slice(2)).toEqual([{ name: 'c', at: THIRD + 501 }]);
+  });
+
+  it('is not renewed early after so many others that the event loop needs a turn', async () => {
+    const kennel = new Kennel();
+    const { runtime } = kennel;
+    for (let i = 0; i < 512; i++) kennel.guard(`order:${i}`);
+    await runtime.advance(400);
+    kennel.guard('late');
+    await runtime.advance(THIRD - 400);
+    expect(kennel.renewals).toHaveLength(512);
+    await runtime.advance(400);
+    expect(kennel.renewals.slice(512)).toEqual([{ name: 'late', at: THIRD + 400 }]);
+  });
+
+  it.each<[string, () => Kennel]>([
+    ['together', () => new Kennel()],
+    ['one by one', () => new Soloist()],
+  ])('lets the event loop have a turn after 512 others, if they are renewed %s', async (_, create) => {
+    const kennel = create();
+    const { runtime } = kennel;
+    const turn = runtime.nextTurn.bind(runtime);
+    const before: number[] = [];
+    runtime.nextTurn = (callback) => {
+      before.push(kennel.renewals.length);
+      turn(callback);
+    };
+    for (let i = 0; i < 1_100; i++) kennel.guard(`order:${i}`);
+    await runtime.advance(THIRD);
+    expect(before).toEqual([512, 1_024]);
+    expect(kennel.renewals).toHaveLength(1_100);
+  });
+
+  it('is renewed soon after a late answer, by which it was due again', async () => {
+    const kennel = new Kennel(300);
+    const { runtime } = kennel;
+    kennel.guard('order');
+    const late = latch();
+    kennel.answer = () => late.promise.then(() => true);
+    await runtime.advance(250);
+    late.open();
+    await runtime.advance(1);
+    expect(kennel.renewals.map(({ at }) => at)).toEqual([100, 250]);
+  });
+
+  it('is lost exactly at its end if no renewal is answered', async () => {
+    const kennel = new Kennel();
+    const { runtime } = kennel;
+    kennel.guard('order');
+    kennel.answer = silence;
+    await runtime.advance(LEASE);
+    expect(kennel.losses).toMatchObject([{ reason: 'unanswered', at: validity(LEASE) }]);
+  });
+
+  it('is lost, not retried, if the failure comes at its end', async () => {
+    const kennel = new Kennel();
+    const { runtime } = kennel;
+    kennel.guard('order');
+    const late = latch();
+    kennel.answer = () => late.promise.then(fail);
+    await runtime.advance(29_600);
+    runtime.block(98);
+    late.open();
+    await runtime.settle();
+    expect(kennel.losses).toMatchObject([{ reason: 'failed', at: validity(LEASE), error: new Error('refused') }]);
+    expect(kennel.failures).toEqual([]);
+  });
+
+  it.each(['dropped', 'closed'])('does not fail after it was %s', async (how) => {
+    const kennel = new Kennel();
+    const { runtime, watchdog } = kennel;
+    const [thing] = [kennel.guard('order'), kennel.guard('stock')];
+    const late = latch();
+    kennel.answer = () => late.promise.then(fail);
+    await runtime.advance(THIRD);
+    if (how === 'dropped') watchdog.drop(thing);
+    else watchdog.close();
+    late.open();
+    await runtime.advance(5_000);
+    expect(kennel.failures.map(({ name }) => name)).not.toContain('order');
+    expect(kennel.renewals.slice(2).map(({ name }) => name)).not.toContain('order');
+    expect(kennel.failures.length > 0).toBe(how === 'dropped');
+    watchdog.close();
+  });
+
+  it('that is dropped while it is renewed is neither confirmed nor lost', async () => {
+    for (const isHeld of [true, false]) {
+      const kennel = new Kennel();
+      const { runtime, watchdog } = kennel;
+      const thing = kennel.guard('order');
+      const late = latch();
+      kennel.answer = () => late.promise.then(() => isHeld);
+      await runtime.advance(THIRD);
+      watchdog.drop(thing);
+      late.open();
+      await runtime.advance(LEASE);
+      expect([kennel.renewedNames, kennel.losses]).toEqual([[], []]);
+      expect(kennel.renewals).toHaveLength(1);
+    }
+  });
+
+  it.each([
+    [200, 0, 10],
+    [200, 0.99, 29.8],
+    [3_000, 0, 75],
+    [3_000, 0.99, 223.5],
+    [30_000, 0, 500],
+    [30_000, 0.99, 1_490],
+  ])(
+    'of %d ms is retried after a pause of a twentieth, within 20 ms and a second, with jitter (%d): %d ms',
+    async (leaseTime, random, pause) => {
+      const kennel = new Kennel(leaseTime);
+      const { runtime } = kennel;
+      runtime.random = () => random;
+      kennel.guard('order');
+      kennel.answer = fail;
+      await runtime.advance(leaseTime / 3);
+      kennel.answer = async () => true;
+      await runtime.advance(leaseTime / 3 - 1);
+      const [first, second] = kennel.renewals.map(({ at }) => at);
+      expect(second - first).toBeCloseTo(pause);
+      // The next failure is retried after a pause as well.
+      kennel.answer = fail;
+      await runtime.advance(pause + 2);
+      kennel.answer = async () => true;
+      await runtime.advance(pause + 1);
+      const [third, fourth] = kennel.renewals.slice(2).map(({ at }) => at);
+      expect(fourth - third).toBeCloseTo(pause);
+    },
+  );
+
+  it('is retried together with those that fail during the pause', async () => {
+    const kennel = new Kennel(3_000);
+    const { runtime } = kennel;
+    kennel.guard('order');
+    await runtime.advance(100);
+    kennel.guard('stock');
+    kennel.answer = fail;
+    await runtime.advance(1_200);
+    expect(kennel.renewals).toEqual([
+      { name: 'order', at: 1_000 },
+      { name: 'stock', at: 1_100 },
+      { name: 'order', at: 1_223.5 },
+      { name: 'stock', at: 1_223.5 },
+    ]);
+  });
+
+  it('can be renewed at once, and once', async () => {
+    const kennel = new Kennel();
+    const { runtime, watchdog } = kennel;
+    const [order] = [kennel.guard('order'), kennel.guard('stock')];
+    await runtime.advance(700);
+    watchdog.renewNow(order);
+    await runtime.advance(0);
+    expect(kennel.renewals).toEqual([{ name: 'order', at: 700 }]);
+    await runtime.advance(THIRD - 701);
+    expect(kennel.renewals.filter(({ name }) => name === 'order')).toHaveLength(1);
+  });
+});
+
+describe('leases that one request renews', () => {
+  it('are renewed in requests of 512 at most', async () => {
+    const pack = new Pack();
+    const { runtime } = pack;
+    for (let i = 0; i < 1_100; i++) pack.guard(`order:${i}`);
+    await runtime.advance(THIRD);
+    expect(pack.batches.map(({ length }) => length)).toEqual([512, 512, 76]);
+  });
+
+  it('are renewed before they are due if that is more than a sixth of the lease after the last time', async () => {
+    const pack = new Pack();
+    const { runtime } = pack;
+    pack.guard('a');
+    await runtime.advance(5_000);
+    pack.guard('b');
+    await runtime.advance(1);
+    pack.guard('c');
+    await runtime.advance(THIRD - 5_001);
+    expect(pack.batches).toEqual([['a', 'b']]);
+  });
+
+  it('are renewed whenever they were confirmed, if the clocks have jumped', async () => {
+    const pack = new Pack();
+    const { runtime } = pack;
+    pack.guard('a');
+    await runtime.advance(400);
+    pack.guard('b');
+    runtime.setWallClock(-3_600_000);
+    await runtime.advance(600);
+    expect(pack.batches).toEqual([['a', 'b']]);
+  });
+
+  it('do not include those that are fixed, extended, or being renewed', async () => {
+    const pack = new Pack();
+    const { runtime, watchdog } = pack;
+    const [a, b] = [pack.guard('a'), pack.guard('b')];
+    pack.things.push(pack.guardFixed('fixed', 60_000));
+    await watchdog.extend(b, 2 * LEASE);
+    await runtime.advance(THIRD / 2);
+    watchdog.renewNow(a);
+    const late = latch();
+    pack.answer = () => late.promise.then(() => true);
+    await runtime.advance(0);
+    pack.guard('c', { monotonic: 0, wall: runtime.wall() - THIRD / 2 });
+    await runtime.advance(THIRD / 2);
+    expect(pack.batches).toEqual([['b'], ['a'], ['c']]);
+    late.open();
+    await runtime.settle();
+  });
+
+  it('include those of a request whose first one has ended', async () => {
+    const pack = new Pack();
+    const { runtime } = pack;
+    const sent = pack.clock.now();
+    await runtime.advance(20_000);
+    pack.guard('a', sent);
+    pack.guard('b');
+    runtime.block(10_000);
+    await runtime.advance(0);
+    expect(pack.batches).toEqual([['b']]);
+    expect(pack.losses).toMatchObject([{ name: 'a', reason: 'too-late' }]);
+  });
+
+  it('do not include those that have ended, nor lead to a request if all have', async () => {
+    const pack = new Pack();
+    const { runtime } = pack;
+    const sent = pack.clock.now();
+    await runtime.advance(20_000);
+    pack.guard('a', sent);
+    pack.guard('b', sent);
+    runtime.block(10_000);
+    await runtime.advance(5_000);
+    expect(pack.batches).toEqual([]);
+    expect(pack.losses.map(({ name }) => name)).toEqual(['a', 'b']);
+    expect(runtime.timers).toBe(0);
+  });
+
+  it('are confirmed or lost each by its own answer', async () => {
+    const pack = new Pack();
+    const { runtime } = pack;
+    const [, b] = ['a', 'b', 'c'].map((name) => pack.guard(name));
+    pack.renew = async (things) => things.map((thing) => thing !== b);
+    await runtime.advance(THIRD);
+    expect(pack.renewedNames).toEqual(['a', 'c']);
+    expect(pack.losses).toMatchObject([{ name: 'b', reason: 'gone' }]);
+  });
+});
+
+describe('a lease that is extended', () => {
+  it('ends that long from now, and is renewed again when two thirds of a lease are left', async () => {
+    const kennel = new Kennel();
+    const { runtime, watchdog } = kennel;
+    const thing = kennel.guard('order');
+    await runtime.advance(5_000);
+    await watchdog.extend(thing, 60_000);
+    expect(thing.leaseEnd).toBe(65_000);
+    expect(kennel.leaseTimes).toEqual([60_000]);
+    const renewedAt = 5_000 + validity(60_000) - (LEASE * 2) / 3;
+    await runtime.advance(100_000);
+    expect(kennel.leaseTimes.slice(1, 3)).toEqual([LEASE, LEASE]);
+    expect(kennel.renewals[1].at).toBeCloseTo(renewedAt);
+    const next = kennel.renewals[2].at - kennel.renewals[1].at;
+    expect(next).toBeGreaterThanOrEqual(THIRD - LEASE / 60);
+    expect(next).toBeLessThanOrEqual(THIRD);
+  });
+
+  it('does not become shorter than a renewal makes it', async () => {
+    const kennel = new Kennel();
+    const { runtime, watchdog } = kennel;
+    const thing = kennel.guard('order');
+    await runtime.advance(5_000);
+    await watchdog.extend(thing, 1_000);
+    expect([kennel.leaseTimes, thing.leaseEnd]).toEqual([[LEASE], 35_000]);
+    await runtime.advance(THIRD - 1);
+    expect(kennel.renewals).toHaveLength(1);
+    await runtime.advance(1);
+    expect(kennel.renewals).toHaveLength(2);
+  });
+
+  it('becomes shorter if it is fixed: from when that is requested, not from the answer on', async () => {
+    const kennel = new Kennel();
+    const { runtime, watchdog } = kennel;
+    const thing = kennel.guardFixed('order', 60_000);
+    kennel.answer = silence;
+    await runtime.advance(1_000);
+    void watchdog.extend(thing, 5_000);
+    expect([kennel.leaseTimes, thing.leaseEnd]).toEqual([[5_000], 6_000]);
+    void watchdog.extend(thing, 90_000);
+    expect(thing.leaseEnd).toBe(6_000);
+    await runtime.advance(5_000);
+    expect(kennel.losses).toMatchObject([{ reason: 'ended', at: 1_000 + validity(5_000) }]);
+  });
+
+  it('is not extended for something that is not guarded', async () => {
+    const kennel = new Kennel();
+    const { runtime, watchdog } = kennel;
+    const thing = kennel.guardFixed('order', 60_000);
+    watchdog.drop(thing);
+    const asked = watchdog.extend(thing, 5_000);
+    expect(thing.leaseEnd).toBe(60_000);
+    await asked;
+    expect(thing.leaseEnd).toBe(60_000);
+    expect(runtime.timers).toBeLessThanOrEqual(1);
+    kennel.answer = async () => false;
+    await watchdog.extend(thing, 5_000);
+    expect(kennel.losses).toEqual([]);
+  });
+
+  it('is lost if it is gone', async () => {
+    const kennel = new Kennel();
+    const thing = kennel.guard('order');
+    kennel.answer = async () => false;
+    await kennel.watchdog.extend(thing, 60_000);
+    await kennel.watchdog.extend(thing, 60_000);
+    expect(kennel.losses).toMatchObject([{ reason: 'gone-at-extension' }]);
+  });
+
+  it('is as long as before if that fails, and renewed as before', async () => {
+    const kennel = new Kennel();
+    const { runtime, watchdog } = kennel;
+    const thing = kennel.guard('order');
+    kennel.answer = fail;
+    await expect(watchdog.extend(thing, 60_000)).rejects.toThrow('refused');
+    expect(thing.leaseEnd).toBe(LEASE);
+    kennel.answer = async () => true;
+    await runtime.advance(THIRD);
+    expect(kennel.leaseTimes).toEqual([60_000, LEASE]);
+  });
+
+  it('is not cut short by a renewal that overtakes the extension', async () => {
+    for (const kennel of [new Kennel(), new Soloist()]) {
+      const { runtime, watchdog } = kennel;
+      const thing = kennel.guard('order');
+      kennel.guard('stock');
+      await runtime.advance(9_400);
+      const late = latch();
+      kennel.answer = () => late.promise.then(() => true);
+      const extended = watchdog.extend(thing, 60_000);
+      kennel.answer = async () => true;
+      await runtime.advance(600);
+      expect(kennel.leaseTimes).toEqual([60_000, 60_000, LEASE]);
+      late.open();
+      await extended;
+      await runtime.advance(THIRD);
+      expect(kennel.leaseTimes.slice(3)).toEqual([LEASE]);
+      watchdog.close();
+    }
+  });
+
+  it.each([
+    ['the longer one', 0, [90_000, 60_000]],
+    ['the shorter one', 0, [60_000, 90_000]],
+    ['the longer one', 1, [60_000, 90_000]],
+    ['one of two', 0, [60_000, 60_000]],
+  ])('several times is renewed for the longest that is unanswered: after %s was answered', async (_, first, leases) => {
+    const kennel = new Kennel();
+    const { runtime, watchdog } = kennel;
+    const thing = kennel.guard('order');
+    await runtime.advance(9_500);
+    const answers = leases.map(() => latch());
+    const extended = leases.map((lease, index) => {
+      kennel.answer = () => answers[index].promise.then(() => true);
+      return watchdog.extend(thing, lease);
+    });
+    answers[first].open();
+    await extended[first];
+    kennel.answer = async () => true;
+    watchdog.renewNow(thing);
+    await runtime.advance(0);
+    expect(kennel.leaseTimes).toEqual([...leases, leases[1 - first]]);
+    answers[1 - first].open();
+    await extended[1 - first];
+    watchdog.renewNow(thing);
+    await runtime.advance(0);
+    expect(kennel.leaseTimes.slice(3)).toEqual([LEASE]);
+    watchdog.close();
+  });
+
+  it('several times lasts as long as the shortest that may be executed last', async () => {
+    const kennel = new Kennel();
+    const { watchdog } = kennel;
+    const thing = kennel.guard('order');
+    const answers = [latch(), latch()];
+    const [shorter, longer] = [60_000, 90_000].map((lease, index) => {
+      kennel.answer = () => answers[index].promise.then(() => true);
+      return watchdog.extend(thing, lease);
+    });
+    answers[1].open();
+    await longer;
+    expect(thing.leaseEnd).toBe(LEASE);
+    answers[0].open();
+    await shorter;
+    expect(thing.leaseEnd).toBe(60_000);
+  });
+
+  it('several times lasts longer with each answer, if the shorter one comes first', async () => {
+    const kennel = new Kennel();
+    const { watchdog } = kennel;
+    const thing = kennel.guard('order');
+    const answers = [latch(), latch()];
+    const [shorter, longer] = [60_000, 90_000].map((lease, index) => {
+      kennel.answer = () => answers[index].promise.then(() => true);
+      return watchdog.extend(thing, lease);
+    });
+    answers[0].open();
+    await shorter;
+    expect(thing.leaseEnd).toBe(60_000);
+    answers[1].open();
+    await longer;
+    expect(thing.leaseEnd).toBe(90_000);
+  });
+});
+
+describe('a lease whose holder asks whether it is held', () => {
+  it('is held until its end, and lost from then on, even if no timer has fired', () => {
+    const kennel = new Kennel();
+    const { runtime, watchdog } = kennel;
+    const thing = kennel.guard('order');
+    runtime.block(9_000);
+    expect(watchdog.judge(thing)).toBe('held');
+    thing.confirmed = kennel.clock.now();
+    runtime.block(validity(LEASE) - 1);
+    expect([watchdog.judge(thing), kennel.losses]).toEqual(['held', []]);
+    runtime.block(1);
+    expect([watchdog.judge(thing), watchdog.judge(thing)]).toEqual(['lost', 'lost']);
+    expect(kennel.losses).toHaveLength(1);
+    expect(watchdog.guards(thing)).toBe(false);
+  });
+
+  it('is renewed to find out, for as long as it was extended', async () => {
+    const kennel = new Kennel();
+    const { runtime, watchdog } = kennel;
+    const [order, stock] = [kennel.guard('order'), kennel.guard('stock')];
+    await watchdog.extend(stock, 60_000);
+    await runtime.advance(1_000);
+    await watchdog.confirmNow(order);
+    await watchdog.confirmNow(stock);
+    expect(kennel.leaseTimes).toEqual([60_000, LEASE, 60_000]);
+    expect([order.leaseEnd, stock.leaseEnd]).toEqual([1_000 + LEASE, 61_000]);
+    kennel.answer = async () => false;
+    await watchdog.confirmNow(order);
+    expect(kennel.losses).toMatchObject([{ name: 'order', reason: 'gone-at-confirmation' }]);
+  });
+
+  it('is not asked about if it was given back, or is fixed and was left to lapse', async () => {
+    const kennel = new Kennel();
+    const { watchdog } = kennel;
+    const [order, fixed] = [kennel.guard('order'), kennel.guardFixed('stock', 5_000)];
+    let lookups = 0;
+    kennel.remaining = async () => {
+      lookups++;
+      return undefined;
+    };
+    for (const thing of [order, fixed]) {
+      watchdog.drop(thing);
+      await watchdog.confirmNow(thing);
+    }
+    expect([kennel.renewals, kennel.losses, lookups]).toEqual([[], [], 0]);
+  });
+
+  it('is lost if it is fixed and nobody holds it', async () => {
+    const kennel = new Kennel();
+    const thing = kennel.guardFixed('order', 5_000);
+    kennel.remaining = async () => undefined;
+    await kennel.watchdog.confirmNow(thing);
+    expect(kennel.losses).toMatchObject([{ reason: 'gone-at-lookup' }]);
+    expect(kennel.renewals).toEqual([]);
+  });
+
+  it.each(['lost', 'given back', 'extended'])('is left alone if it is fixed and was %s meanwhile', async (how) => {
+    const kennel = new Kennel();
+    const { runtime, watchdog } = kennel;
+    const thing = kennel.guardFixed('order', 5_000);
+    const answer = latch();
+    kennel.remaining = () => answer.promise.then(() => undefined);
+    const confirmed = watchdog.confirmNow(thing);
+    await runtime.advance(1);
+    if (how === 'lost') runtime.block(5_000);
+    if (how === 'lost') expect(watchdog.judge(thing)).toBe('lost');
+    if (how === 'given back') watchdog.drop(thing);
+    if (how === 'extended') await watchdog.extend(thing, 60_000);
+    answer.open();
+    await confirmed;
+    expect(kennel.losses).toHaveLength(how === 'lost' ? 1 : 0);
+    expect(watchdog.guards(thing)).toBe(how === 'extended');
+    watchdog.close();
+  });
+
+  it('is fixed to what is left when it is asked about, not when the answer comes', async () => {
+    const kennel = new Kennel();
+    const { runtime, watchdog } = kennel;
+    const thing = kennel.guardFixed('order', 20_000);
+    const answer = latch();
+    kennel.remaining = () => answer.promise.then(() => 5_000);
+    const confirmed = watchdog.confirmNow(thing);
+    await runtime.advance(1_000);
+    answer.open();
+    await confirmed;
+    expect(thing.leaseEnd).toBe(5_000);
+  });
+});
+
+describe('a lease that a message has granted for a while', () => {
+  it('is renewed at once, and then lasts for its whole time, which is no renewal', async () => {
+    const soloist = new Soloist();
+    const { runtime } = soloist;
+    const thing = soloist.claim('order');
+    await runtime.settle();
+    expect([soloist.renewals, soloist.leaseTimes]).toEqual([[{ name: 'order', at: 0 }], [LEASE]]);
+    expect(soloist.answers).toEqual([{ name: 'order', failed: false }]);
+    expect([thing.claim, thing.leaseEnd, soloist.renewedNames]).toEqual([undefined, LEASE, []]);
+    await runtime.advance(THIRD);
+    expect(soloist.renewals).toHaveLength(2);
+    expect(soloist.renewedNames).toEqual(['order']);
+  });
+
+  it('ends after that while if there is no answer', async () => {
+    const soloist = new Soloist();
+    const { runtime } = soloist;
+    soloist.answer = silence;
+    soloist.claim('order');
+    await runtime.advance(CLAIM);
+    expect(soloist.losses).toMatchObject([{ reason: 'unanswered', at: validity(CLAIM) }]);
+  });
+
+  it('ends at its own time if another lease, which ends later, is guarded as well', async () => {
+    const soloist = new Soloist(900);
+    const { runtime } = soloist;
+    soloist.guard('stock');
+    await runtime.advance(100);
+    soloist.answer = silence;
+    const thing = soloist.claim('order');
+    soloist.watchdog.drop(thing);
+    thing.validFor = 150;
+    thing.claim = {};
+    soloist.watchdog.guard(thing, soloist.clock.now());
+    await runtime.advance(150);
+    expect(soloist.losses).toMatchObject([{ name: 'order', reason: 'unanswered', at: 100 + validity(150) }]);
+  });
+
+  it('is lost if it is gone', async () => {
+    const soloist = new Soloist();
+    soloist.answer = async () => false;
+    soloist.claim('order');
+    await soloist.runtime.settle();
+    expect(soloist.losses).toMatchObject([{ reason: 'gone' }]);
+  });
+
+  it('is asked for again after a failure', async () => {
+    const soloist = new Soloist();
+    const { runtime } = soloist;
+    runtime.random = () => 0;
+    soloist.answer = fail;
+    const thing = soloist.claim('order');
+    await runtime.settle();
+    expect(soloist.answers).toEqual([{ name: 'order', failed: true }]);
+    expect(soloist.failures).toMatchObject([{ name: 'order', remainingTime: 1_978 }]);
+    soloist.answer = async () => true;
+    await runtime.advance(500);
+    expect(soloist.renewals.map(({ at }) => at)).toEqual([0, 500]);
+    expect(thing.leaseEnd).toBe(500 + LEASE);
+  });
+
+  it('is not renewed any more once it is confirmed, if it is fixed', async () => {
+    const soloist = new Soloist();
+    const { runtime } = soloist;
+    soloist.claim('order', true);
+    await runtime.advance(LEASE);
+    expect(soloist.renewals).toHaveLength(1);
+    expect(soloist.losses).toMatchObject([{ reason: 'ended', at: validity(LEASE) }]);
+  });
+
+  it('may be held although its time is over, if the event loop was blocked before the answer was read', async () => {
+    const soloist = new Soloist();
+    const { runtime, watchdog } = soloist;
+    const late = latch();
+    soloist.answer = () => late.promise.then(() => true);
+    const thing = soloist.claim('order');
+    runtime.block(CLAIM);
+    expect([watchdog.judge(thing), soloist.losses]).toEqual(['unsure', []]);
+    late.open();
+    await runtime.settle();
+    expect(watchdog.judge(thing)).toBe('held');
+  });
+
+  it('is lost when the time is over that its answer can confirm, or if it is not asked for', async () => {
+    const soloist = new Soloist();
+    const { runtime, watchdog } = soloist;
+    soloist.answer = silence;
+    const [order, stock] = [soloist.claim('order'), soloist.claim('stock')];
+    watchdog.drop(stock);
+    runtime.block(validity(CLAIM));
+    expect([watchdog.judge(order), watchdog.judge(stock)]).toEqual(['unsure', 'lost']);
+    runtime.block(validity(LEASE) - validity(CLAIM));
+    expect(watchdog.judge(order)).toBe('lost');
+  });
+
+  it.each([
+    [3, true],
+    [2, false],
+  ])('waits for answers that have arrived, when a timer fires %d ms late', async (late, waits) => {
+    const soloist = new Soloist();
+    const { runtime } = soloist;
+    const answer = latch();
+    soloist.answer = () => answer.promise.then(() => true);
+    soloist.claim('order');
+    await runtime.advance(1_900);
+    const turn = runtime.nextTurn.bind(runtime);
+    runtime.nextTurn = (callback) => {
+      answer.open();
+      turn(callback);
+    };
+    runtime.block(validity(CLAIM) - 1_900 + late);
+    // The heartbeat is due at the end of the claim.
+    await runtime.advance(0);
+    expect(soloist.losses).toHaveLength(waits ? 0 : 1);
+  });
+
+  it('does not let other leases wait for answers', async () => {
+    const kennel = new Kennel();
+    const { runtime } = kennel;
+    kennel.answer = silence;
+    kennel.guard('order');
+    let turns = 0;
+    await runtime.advance(THIRD);
+    runtime.nextTurn = () => void turns++;
+    runtime.block(1_500);
+    await runtime.advance(0);
+    expect(turns).toBe(0);
+  });
+
+  it('is confirmed by asking for its whole lease', async () => {
+    const soloist = new Soloist();
+    const { runtime, watchdog } = soloist;
+    soloist.answer = silence;
+    const thing = soloist.claim('order', true);
+    await runtime.advance(100);
+    soloist.answer = async () => true;
+    await watchdog.confirmNow(thing);
+    expect(soloist.leaseTimes).toEqual([LEASE, LEASE]);
+    expect(thing.leaseEnd).toBe(100 + LEASE);
+  });
+
+  it('that is made shorter does not become longer by the answer to the request for its whole lease', async () => {
+    const soloist = new Soloist();
+    const { runtime, watchdog } = soloist;
+    const late = latch();
+    soloist.answer = () => late.promise.then(() => true);
+    const thing = soloist.claim('order', true);
+    soloist.answer = silence;
+    void watchdog.extend(thing, 5_000);
+    late.open();
+    await runtime.advance(CLAIM);
+    expect(soloist.losses).toMatchObject([{ reason: 'ended', at: validity(CLAIM) }]);
+  });
+});
+
+describe('the heartbeat', () => {
+  it.each([
+    [30_000, 10],
+    [900, 33],
+  ])('comes once a second, or three times in a lease of %d ms, while something is held', async (leaseTime, count) => {
+    const kennel = new Kennel(leaseTime);
+    const { runtime, watchdog } = kennel;
+    const thing = kennel.guard('order');
+    await runtime.advance(10_000);
+    expect(kennel.heartbeats).toBe(count);
+    watchdog.drop(thing);
+    await runtime.advance(10_000);
+    expect(kennel.heartbeats).toBe(count);
+    expect(runtime.timers).toBe(0);
+  });
+
+  it('comes for a fixed lease as well', async () => {
+    const kennel = new Kennel();
+    kennel.guardFixed('order', 60_000);
+    await kennel.runtime.advance(5_000);
+    expect(kennel.heartbeats).toBe(5);
+  });
+
+  it('stops at once if it is told to while nothing is held, and begins with the next lease', async () => {
+    const kennel = new Kennel();
+    const { runtime, watchdog } = kennel;
+    watchdog.drop(kennel.guard('order'));
+    expect(runtime.timers).toBe(1);
+    watchdog.stopIfIdle();
+    expect(runtime.timers).toBe(0);
+    // The time in which nothing is held says nothing about clocks.
+    runtime.setWallClock(-3_600_000);
+    await runtime.advance(5_000);
+    kennel.guard('stock');
+    await runtime.advance(2_000);
+    expect([kennel.heartbeats, kennel.renewals]).toEqual([2, []]);
+  });
+
+  it('resets the timer of a fixed lease if the machine was suspended, also for a moment', async () => {
+    const kennel = new Kennel();
+    const { runtime } = kennel;
+    kennel.guardFixed('order', 60_000);
+    await runtime.advance(20_000);
+    runtime.suspend(900);
+    await runtime.advance(40_000);
+    expect(kennel.losses).toMatchObject([{ reason: 'ended', at: validity(60_000) - 900 }]);
+  });
+
+  it('notices a fixed lease that has ended meanwhile, even at that moment', async () => {
+    const kennel = new Kennel();
+    const { runtime } = kennel;
+    kennel.guardFixed('order', 10_000);
+    await runtime.advance(5_000);
+    runtime.suspend(validity(10_000) - 6_000);
+    await runtime.advance(1_000);
+    expect(kennel.losses).toMatchObject([{ reason: 'ended-unnoticed', at: 6_000 }]);
+    expect(runtime.timers).toBe(0);
+  });
+
+  it('warns that the event loop was blocked, if something was held', async () => {
+    for (const guard of ['order', 'fixed', undefined]) {
+      const kennel = new Kennel();
+      const { runtime, watchdog } = kennel;
+      const thing = guard === 'fixed' ? kennel.guardFixed(guard, 60_000) : kennel.guard('order');
+      if (guard === undefined) watchdog.drop(thing);
+      runtime.block(12_000);
+      await runtime.advance(0);
+      expect(kennel.warnings).toHaveLength(guard === undefined ? 0 : 1);
+      if (guard !== undefined) expect(kennel.warnings[0]).toContain('blocked for 11.0 s');
+      watchdog.close();
+    }
+  });
+
+  it('names a blocked event loop as the reason of a loss before it has come', () => {
+    const kennel = new Kennel();
+    const { runtime, watchdog } = kennel;
+    const thing = kennel.guard('order');
+    runtime.block(40_000);
+    expect(watchdog.judge(thing)).toBe('lost');
+    expect(kennel.losses).toMatchObject([{ reason: 'blocked' }]);
+    expect(watchdog.explain(thing, 'gone')).toEqual({ reason: 'blocked', blockedFor: 39_000 });
+  });
+
+  it('gives the reason that the backend names, as long as the lease lasts by the clock', () => {
+    const kennel = new Kennel();
+    const { runtime, watchdog } = kennel;
+    const thing = kennel.guard('order');
+    runtime.block(validity(LEASE) - 1);
+    const error = new Error('refused');
+    expect(watchdog.explain(thing, 'gone-at-release', error)).toEqual({ reason: 'gone-at-release', error });
+    runtime.block(1);
+    expect(watchdog.explain(thing, 'gone-at-release').reason).toBe('blocked');
+  });
+
+  it('is not expected while nothing is held', () => {
+    const kennel = new Kennel();
+    const { runtime, watchdog } = kennel;
+    runtime.block(40_000);
+    watchdog.noticeBlock(kennel.clock.now());
+    expect(kennel.warnings).toEqual([]);
   });
 });
 
