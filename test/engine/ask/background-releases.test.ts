@@ -1,7 +1,20 @@
-import { BackendError } from '../../../lib/backends/lock-backend.js';
+import {
+  BackendError,
+  type FlightRelease,
+  type LockBackend,
+  type OwnerRef,
+  type ReleaseReply,
+  type ReleaseRequest,
+} from '../../../lib/backends/lock-backend.js';
+import { BackgroundReleases } from '../../../lib/engine/ask/background-releases.js';
+import { UnsettledReleases } from '../../../lib/engine/ask/unsettled-releases.js';
+import type { UnusedOwner } from '../../../lib/engine/ask/unused-owner.js';
 import { LockUnavailableError } from '../../../lib/engine/errors.js';
+import type { HeldLock } from '../../../lib/engine/hold/held-lock.js';
+import { UnreleasedLocks } from '../../../lib/engine/lease/unreleased-locks.js';
 import type { LockService } from '../../../lib/service/lock-service.js';
-import { leftovers, ms, NOTHING, openVirtualWorld } from '../../support/lock-world.js';
+import { leftovers, ms, NOTHING, openVirtualWorld, RecordingLogger } from '../../support/lock-world.js';
+import { VirtualRuntime } from '../../support/runtime/virtual-runtime.js';
 import { errorOf } from '../../support/section.js';
 import { refused } from '../../support/watched/watched-backend.js';
 
@@ -187,5 +200,169 @@ describe('a release in the background', () => {
     await runtime.until(locks.close());
     expect(logger.warnings).toEqual([expect.anything(), expect.stringMatching(/^The lock 'stock' could not be /)]);
     expect(leftovers(process)).toEqual(NOTHING);
+  });
+
+  describe('on a backend that answers as the test says', () => {
+    const OWNER = { key: 'lock:order', type: 'fair', owner: 'ann:1', leaseTime: 10_000 } as const;
+    const FLIGHT = { key: 'lock:order', owner: 'ann:1' } as unknown as FlightRelease;
+    const failure = new BackendError('no answer', 'unavailable', 'unknown');
+
+    /** Releases, whose requests and warnings are listed. */
+    const open = () => {
+      const runtime = new VirtualRuntime();
+      runtime.random = () => 0;
+      const requests: string[] = [];
+      const times: number[] = [];
+      const answers = {
+        release: async (): Promise<Partial<ReleaseReply>> => ({ released: true }),
+        removeWaiter: async (): Promise<void> => {},
+        flight: async (): Promise<void> => {},
+      };
+      const backend = {
+        release: (request: ReleaseRequest) => {
+          requests.push(`release ${JSON.stringify(request)}`);
+          times.push(runtime.monotonic());
+          return answers.release();
+        },
+        removeWaiter: (waiter: OwnerRef) => {
+          requests.push(`removeWaiter ${JSON.stringify(waiter)}`);
+          return answers.removeWaiter();
+        },
+        flights: {
+          release: (release: FlightRelease) => {
+            requests.push(release === FLIGHT ? 'flight' : 'another flight');
+            return answers.flight();
+          },
+        },
+      } as unknown as LockBackend;
+      const unsettled = new UnsettledReleases();
+      const logger = new RecordingLogger();
+      const unreleased = new UnreleasedLocks(runtime, logger);
+      const releases = new BackgroundReleases(backend, runtime, 2_000, unsettled, unreleased);
+      return { runtime, requests, times, answers, unsettled, logger, releases };
+    };
+    const released = 'release {"key":"lock:order","type":"fair","owner":"ann:1","leaseTime":10000}';
+    const removed = 'removeWaiter {"key":"lock:order","type":"fair","owner":"ann:1"}';
+
+    it('is sent at once, and is settled by the answer', async () => {
+      const { releases, requests, runtime, unsettled } = open();
+      releases.release(OWNER);
+      expect(requests).toEqual([released]);
+      const answers = unsettled.answersFor('lock:order');
+      expect(answers).toBeDefined();
+      await answers;
+      expect(unsettled.nextAnswer('ann:1')).toBeUndefined();
+      await runtime.advance(60_000);
+      expect([requests.length, runtime.timers]).toEqual([1, 0]);
+    });
+
+    it('removes the waiter behind the lock, and releases a single flight before it', async () => {
+      const { releases, requests, runtime } = open();
+      releases.release({ ...OWNER, waits: true, flight: FLIGHT });
+      await runtime.settle();
+      expect(requests).toEqual(['flight', released, removed]);
+    });
+
+    it.each(['flight', 'release', 'removeWaiter'] as const)(
+      'is repeated as a whole if a part of it got no answer: %s',
+      async (part) => {
+        const { releases, requests, answers, runtime } = open();
+        const answer = answers[part];
+        answers[part] = () => Promise.reject<never>(failure);
+        releases.release({ ...OWNER, waits: true, flight: FLIGHT });
+        await runtime.settle();
+        const all = ['flight', released, removed];
+        const first = requests.splice(0);
+        expect(first).toEqual(all.slice(0, first.length));
+        answers[part] = answer as never;
+        await runtime.advance(100);
+        expect(requests).toEqual(all);
+        expect(runtime.timers).toBe(0);
+      },
+    );
+
+    it('is repeated after pauses that become longer, up to half a second, until its lease has ended', async () => {
+      const { releases, times, answers, runtime } = open();
+      answers.release = () => Promise.reject(failure);
+      releases.release({ ...OWNER, leaseTime: 1_775 });
+      await runtime.advance(10_000);
+      expect(times).toEqual([0, 25, 75, 175, 375, 625, 875, 1_125, 1_375, 1_625]);
+      expect(runtime.timers).toBe(0);
+    });
+
+    it('is repeated at the moment at which its lease ends, and then given up', async () => {
+      const { releases, times, answers, runtime, unsettled } = open();
+      answers.release = () => Promise.reject(failure);
+      releases.release({ ...OWNER, leaseTime: 75 });
+      await runtime.advance(74);
+      expect(unsettled.nextAnswer('ann:1')).toBeDefined();
+      await runtime.advance(10_000);
+      expect(times).toEqual([0, 25, 75]);
+      expect(unsettled.nextAnswer('ann:1')).toBeUndefined();
+    });
+
+    it.each<[string, Partial<ReleaseReply>, number | undefined, boolean]>([
+      ['no copy was under way', { released: true, at: 1_000 }, undefined, false],
+      ['a copy may arrive behind the one that was found', { released: true, at: 9_000 }, 5_000, true],
+      ['a copy may arrive until now', { released: false, at: 5_000 }, 5_000, true],
+      ['no copy can arrive any more', { released: false, at: 5_001 }, 5_000, false],
+      ['the backend does not know the time', { released: false }, 5_000, false],
+    ])('is repeated if a copy may still arrive: %s', async (_, reply, validUntil, isRepeated) => {
+      const { releases, times, answers, runtime, unsettled } = open();
+      answers.release = async () => reply;
+      releases.release({ ...OWNER, validUntil } as UnusedOwner);
+      await runtime.settle();
+      expect(unsettled.nextAnswer('ann:1') !== undefined).toBe(isRepeated);
+      await runtime.advance(25);
+      expect(times).toHaveLength(isRepeated ? 2 : 1);
+    });
+
+    it('is under way during each request, and not between two of them', async () => {
+      const { releases, answers, runtime, unsettled } = open();
+      let reject!: (error: Error) => void;
+      answers.release = () =>
+        new Promise((_, no) => {
+          reject = no;
+        });
+      releases.release(OWNER);
+      for (let n = 0; n < 3; n++) {
+        expect(unsettled.answersFor('lock:order')).toBeDefined();
+        reject(failure);
+        await runtime.settle();
+        expect(unsettled.answersFor('lock:order')).toBeUndefined();
+        await runtime.advance(200);
+      }
+    });
+
+    it('is reported once, and only with the name of a lock that was held', async () => {
+      const { releases, answers, runtime, logger } = open();
+      answers.release = () => Promise.reject(failure);
+      releases.release(OWNER);
+      await runtime.advance(60_000);
+      expect(logger.warnings).toEqual([]);
+      releases.release({ ...OWNER, name: 'order', leaseTime: 60_000 });
+      await runtime.advance(60_000);
+      expect(logger.warnings).toEqual([expect.stringContaining("The lock 'order' could not be released")]);
+    });
+
+    it('follows the release of a lock only if a copy of its acquisition may arrive', async () => {
+      const { releases, requests } = open();
+      const { leaseTime: validFor } = OWNER;
+      releases.followUp({ ...OWNER, validFor, lateCopiesUntil: undefined } as HeldLock);
+      expect(requests).toEqual([]);
+      releases.followUp({ ...OWNER, validFor, lateCopiesUntil: 0 } as HeldLock);
+      expect(requests).toEqual([released]);
+    });
+
+    it('ends with its process, at the next answer', async () => {
+      const { releases, times, answers, runtime, unsettled } = open();
+      answers.release = () => Promise.reject(failure);
+      releases.release(OWNER);
+      releases.close();
+      await runtime.advance(10_000);
+      expect(times).toEqual([0]);
+      expect(unsettled.nextAnswer('ann:1')).toBeUndefined();
+      expect(runtime.timers).toBe(0);
+    });
   });
 });

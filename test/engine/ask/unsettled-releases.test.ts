@@ -75,4 +75,23 @@ describe('releases without an answer', () => {
     for (const release of [ann, ...others]) unsettled.end(release);
     expect(unsettled.answersFor('lock:order')).toBeUndefined();
   });
+
+  it('may be begun by a listener that is called', () => {
+    const release = new Release('ann:1');
+    const unsettled = begin(release);
+    const calls: boolean[] = [];
+    unsettled.onAnswer('ann:1', () => calls.push(unsettled.onAnswer('ann:1', () => calls.push(true))));
+    unsettled.answered(release);
+    expect(calls).toEqual([true]);
+    unsettled.answered(release);
+    expect(calls).toEqual([true, true]);
+  });
+
+  it('that have ended leave those of other owners', () => {
+    const [ann, bob] = [new Release('ann:1'), new Release('bob:1')];
+    const unsettled = begin(ann, bob);
+    unsettled.end(ann);
+    expect(listen(unsettled, 'ann:1').isExpected).toBe(false);
+    expect(listen(unsettled, 'bob:1').isExpected).toBe(true);
+  });
 });
