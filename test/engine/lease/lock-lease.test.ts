@@ -1,6 +1,7 @@
 import { LockLostError, LockNotOwnedError, LockUnavailableError } from '../../../lib/engine/errors.js';
 import type { LockEvents } from '../../../lib/engine/events/lock-events.js';
 import type { Lease } from '../../../lib/engine/lease/lease.js';
+import { LockLease } from '../../../lib/engine/lease/lock-lease.js';
 import { ms, openVirtualWorld } from '../../support/lock-world.js';
 import { errorOf, latch } from '../../support/section.js';
 import { answerAfter, refused } from '../../support/watched/watched-backend.js';
@@ -227,5 +228,333 @@ describe('a lease', () => {
       await runtime.settle();
       await runtime.until(locks.close(), 1_000);
     });
+  });
+
+  it('has the tokens and the owners of its acquisition, one for each lock', async () => {
+    const { locks } = await world.process();
+    const lease = await locks.acquire(['order', 'stock']);
+    const tokens = ['order', 'stock'].map((name) => lease.tokens.get(name));
+    const owners = ['order', 'stock'].map((name) => lease.owners.get(name));
+    expect(new Set(owners).size).toBe(2);
+    expect(lease.owner).toBe(owners[0]);
+    const held = locks.engine.services.heldLocks();
+    expect(held.map(({ owner }) => owner).sort()).toEqual([...owners].sort());
+    for (const lock of held) lock.token += 1_000;
+    expect(['order', 'stock'].map((name) => lease.tokens.get(name))).toEqual(tokens);
+    await lease.release();
+  });
+
+  it.each([
+    [7, 7],
+    [7, 8],
+  ])('of several locks has a common token only if theirs are equal: %d, %d', async (...tokens) => {
+    const { locks } = await world.process();
+    const leases = [await locks.acquire('order'), await locks.acquire('stock')];
+    const held = locks.engine.services.heldLocks();
+    for (const [index, lock] of held.entries()) lock.token = tokens[index];
+    const several = new LockLease(locks.engine.services, held, (leases[0] as LockLease).terms, [], () => {});
+    if (tokens[0] === tokens[1]) expect(several.fencingToken).toBe(7);
+    else expect(() => several.fencingToken).toThrow('order, stock have different fencing tokens');
+    for (const lock of held) lock.shares = lock.shares.filter((share) => share !== several);
+    for (const lease of leases) await lease.release();
+  });
+
+  describe('of several locks', () => {
+    const open = async () => {
+      const process = await world.process();
+      const { locks } = process;
+      const { services } = locks.engine;
+      const lease = await locks.acquire(['order', 'stock']);
+      const [order, stock] = ['order', 'stock'].map((name) => services.heldLocks(services.keyOf(name))[0]);
+      return { ...process, services, lease, order, stock };
+    };
+
+    it('lasts as long as the first of them that ends', async () => {
+      const { lease, services, order, stock } = await open();
+      expect(lease.remainingTime()).toBe(29_698);
+      await services.watchdog.extend(order, 60_000);
+      expect(lease.remainingTime()).toBe(29_698);
+      await services.watchdog.extend(stock, 90_000);
+      expect(lease.remainingTime()).toBe(59_398);
+      await lease.release();
+    });
+
+    it('is held once each of them is confirmed after the clocks have diverged', async () => {
+      const { lease, services, order, stock, runtime } = await open();
+      runtime.setWallClock(-5_000);
+      await services.watchdog.confirmNow(order);
+      expect(lease.held).toBe(false);
+      await services.watchdog.confirmNow(stock);
+      expect(lease.held).toBe(true);
+      await lease.release();
+    });
+
+    it.each(['order', 'stock'] as const)(
+      'is lost for the reason of the one that ended first, if the answers say that they are gone: not of %s',
+      async (extended) => {
+        const { lease, services, backend, runtime, ...opened } = await open();
+        await services.watchdog.extend(opened[extended], 90_000);
+        const answer = latch();
+        backend.disturb(() => answer.promise.then(() => ({ released: false, listeners: 0 })), 'release');
+        const error = errorOf(lease.release());
+        runtime.block(40_000);
+        answer.open();
+        expect((await error).message).toContain("'order, stock' was lost: its lease was not renewed in time");
+      },
+    );
+
+    it.each([
+      ['both were released', [], true],
+      ['the release of one was not answered', ['stock'], false],
+      ['neither was answered', ['order', 'stock'], false],
+    ] as const)('says whether its release was confirmed: %s', async (_, unanswered, confirmed) => {
+      const { lease, locks, backend } = await open();
+      const events: LockEvents['released'][] = [];
+      locks.on('released', (event) => events.push(event));
+      backend.disturb((execute, request) => {
+        const { key } = request as { key: string };
+        return unanswered.some((name) => key.endsWith(name)) ? refused(execute, request) : execute();
+      }, 'release');
+      await lease.release();
+      expect(events).toMatchObject([
+        { name: 'order', confirmed },
+        { name: 'stock', confirmed },
+      ]);
+    });
+
+    it('is lost if one of them is gone, although the release of the other was not answered', async () => {
+      const { lease, backend } = await open();
+      backend.disturb(async (execute, request) => {
+        const { key } = request as { key: string };
+        return key.endsWith('order') ? { released: false, listeners: 0 } : refused(execute, request);
+      }, 'release');
+      expect(await errorOf(lease.release())).toBeInstanceOf(LockLostError);
+    });
+
+    it('frees those that no other lease shares', async () => {
+      const { lease, locks } = await open();
+      const events: string[] = [];
+      locks.on('released', ({ name }) => events.push(name));
+      const inner = await lease.run(() => locks.acquire(['order', 'parcel']));
+      await inner.release();
+      expect(events).toEqual(['parcel']);
+      await lease.release();
+      expect(events).toEqual(['parcel', 'order', 'stock']);
+    });
+
+    it('in the background keeps its service from closing until all releases are answered', async () => {
+      const { locks, backend, runtime } = await world.process({ shutdownTimeout: ms(10_000) });
+      const answers = [latch(), latch()];
+      let requests = 0;
+      backend.disturb((execute, request) => answerAfter(answers[requests++].promise)(execute, request), 'release');
+      const events: LockEvents['released'][] = [];
+      locks.on('released', (event) => events.push(event));
+      await locks.withLock(['order', 'stock'], { release: 'background' }, async () => {});
+      expect(events.map(({ name, confirmed }) => [name, confirmed])).toEqual([
+        ['order', false],
+        ['stock', false],
+      ]);
+      let isClosed = false;
+      const closing = locks.close().then(() => {
+        isClosed = true;
+      });
+      answers[0].open();
+      await runtime.advance(2_000);
+      expect([requests, isClosed]).toEqual([2, false]);
+      answers[1].open();
+      await runtime.until(closing, 1_000);
+    });
+  });
+
+  it('in the background that is only handed off is confirmed at once, and its service may close', async () => {
+    const { locks, runtime, logger } = await world.process({ shutdownTimeout: ms(10_000) });
+    const events: LockEvents['released'][] = [];
+    await locks.withLock('order', async () => {
+      locks.on('released', (event) => events.push(event));
+      await locks.withLock('order', { release: 'background' }, async () => {});
+      expect(events).toEqual([]);
+    });
+    expect(events).toMatchObject([{ confirmed: true }]);
+    await runtime.until(locks.close(), 1_000);
+    expect(logger.warnings).toEqual([]);
+  });
+
+  it('ends once, and says whether it was lost', async () => {
+    const { locks, backend } = await world.process();
+    const { services } = locks.engine;
+    for (const how of ['released', 'detached', 'lost', 'gone', 'detached when gone'] as const) {
+      const name = `order:${how}`;
+      const first = await locks.acquire(name);
+      const [held] = services.heldLocks(services.keyOf(name));
+      held.forgetShares();
+      const ends: [LockLease, boolean][] = [];
+      const { terms } = first as LockLease;
+      const lease = new LockLease(services, [held], terms, [], (ended, isLost) => ends.push([ended, isLost]));
+      expect(ends).toEqual([]);
+      if (how === 'released') await lease.release();
+      if (how === 'detached') await lease.detach({ for: '5m' });
+      if (how === 'lost') held.lose(new LockLostError('gone', name));
+      if (how.endsWith('gone')) await backend.forceRelease(held.key);
+      if (how === 'gone') await errorOf(lease.release());
+      if (how === 'detached when gone') expect(await errorOf(lease.detach({ for: '5m' }))).toBe(lease.loss);
+      expect(ends).toEqual([[lease, how === 'lost' || how.endsWith('gone')]]);
+      held.lose(new LockLostError('gone', name));
+      expect(ends).toHaveLength(1);
+      expect([lease.live, lease.released]).toEqual([false, how !== 'lost']);
+      if (how === 'released') expect(lease.signal.aborted).toBe(false);
+    }
+  });
+
+  it('has a signal only when it is read, or its body is asked to stop', async () => {
+    const { locks } = await world.process();
+    const [read, asked] = [(await locks.acquire('order')) as LockLease, (await locks.acquire('stock')) as LockLease];
+    expect([read.hasSignal, asked.hasSignal]).toEqual([false, false]);
+    expect(read.signal).toBe(read.signal);
+    const reason = new Error('stop');
+    asked.requestEnd(reason);
+    expect([read.hasSignal, asked.hasSignal]).toEqual([true, true]);
+    expect([read.signal.aborted, asked.signal.reason]).toEqual([false, reason]);
+    expect(asked.held).toBe(true);
+    for (const lease of [read, asked]) await lease.release();
+  });
+
+  it('that was lost is not asked to stop, because its signal names the loss', async () => {
+    const { locks } = await world.process();
+    const lease = (await locks.acquire('order')) as LockLease;
+    await locks.forceRelease('order');
+    lease.requestEnd(new Error('stop'));
+    expect(lease.signal.reason).toBeInstanceOf(LockLostError);
+    await errorOf(lease.release());
+  });
+
+  it('that is left to lapse is judged by the clock, unless it was given back before', async () => {
+    const { locks, runtime, backend } = await world.process();
+    const { services } = locks.engine;
+    const [lease, other] = [(await locks.acquire('order')) as LockLease, (await locks.acquire('stock')) as LockLease];
+    const reason = new Error('shutdown');
+    const answer = latch();
+    backend.disturb(answerAfter(answer.promise), 'release');
+    const released = other.release();
+    lease.abort(reason);
+    other.abort(reason);
+    expect([lease.locks[0].abandoned, other.locks[0].abandoned]).toEqual([reason, undefined]);
+    expect([lease, other].map(({ locks: [lock] }) => services.watchdog.guards(lock))).toEqual([true, false]);
+    expect([lease.signal.reason, other.signal.reason]).toEqual([reason, reason]);
+    answer.open();
+    await released;
+    await runtime.advance(30_000);
+    expect([lease.held, lease.locks[0].lost !== undefined]).toEqual([false, true]);
+    expect(backend.count('renew')).toBe(0);
+    await errorOf(lease.release());
+  });
+
+  it('that is left to lapse gives the reason to whoever wants to keep it, and otherwise reports its loss', async () => {
+    const { locks, runtime } = await world.process();
+    const lease = (await locks.acquire('order')) as LockLease;
+    const reason = new Error('shutdown');
+    lease.abort(reason);
+    expect(await errorOf(lease.extend('1m'))).toBe(reason);
+    runtime.block(30_000);
+    expect(await errorOf(lease.extend('1m'))).toBeInstanceOf(LockLostError);
+    await errorOf(lease.release());
+  });
+
+  it('that was detached says so, while one that was released says that', async () => {
+    const { locks } = await world.process();
+    const [detached, released] = [await locks.acquire('order'), await locks.acquire('stock')];
+    const ticket = await detached.detach({ for: '5m' });
+    await released.release();
+    for (const [lease, why] of [
+      [detached, "The lease of 'order' was detached"],
+      [released, "The lease of 'stock' was released already"],
+    ] as const) {
+      expect(() => lease.assertHeld()).toThrow(new LockNotOwnedError(why, lease.name));
+      expect(await errorOf(lease.run(() => {}))).toMatchObject({ message: why });
+      expect(await errorOf(lease.extend('1m'))).toMatchObject({ message: why });
+      expect(await errorOf(lease.detach({ for: '5m' }))).toMatchObject({ message: why });
+    }
+    await (await locks.adopt(ticket)).release();
+  });
+
+  it('that is being detached is released when that has ended, whatever came of it', async () => {
+    for (const isGone of [false, true]) {
+      const { locks, backend, runtime } = await world.process();
+      const lease = await locks.acquire('order');
+      if (isGone) await backend.forceRelease(locks.engine.services.keyOf('order'));
+      const answer = latch();
+      backend.disturb(answerAfter(answer.promise), 'transfer');
+      const detached = lease.detach({ for: '5m' }).catch((error: Error) => error);
+      expect(lease.held).toBe(false);
+      let isReleased = false;
+      const released = lease.release().then(() => {
+        isReleased = true;
+      });
+      await runtime.settle();
+      expect(isReleased).toBe(false);
+      answer.open();
+      await runtime.until(released);
+      expect((await detached) instanceof LockLostError).toBe(isGone);
+      expect(lease.signal.aborted).toBe(isGone);
+      expect(backend.count('release')).toBe(isGone ? 2 : 0);
+      await locks.forceRelease('order');
+    }
+  });
+
+  it('whose answer was not read yet says that it is not confirmed', async () => {
+    const { locks, runtime } = await world.process();
+    const lease = (await locks.acquire('order')) as LockLease;
+    const [held] = lease.locks;
+    held.claim = { unanswered: true, accept: async () => true };
+    runtime.block(29_698);
+    expect(() => lease.assertHeld()).toThrow('is not confirmed yet: the body has blocked the event loop');
+    held.claim = undefined;
+    expect(() => lease.assertHeld()).toThrow('ended, or the clocks of this machine jumped');
+    await errorOf(lease.release());
+  });
+
+  it('runs no body, and asks nobody, if the clock shows that its time is over', async () => {
+    const { locks, runtime, backend } = await world.process();
+    const lease = await locks.acquire('order', { leaseTime: '1s' });
+    runtime.block(988);
+    let isRunning = false;
+    const running = lease.run(() => {
+      isRunning = true;
+    });
+    expect(await errorOf(running)).toBeInstanceOf(LockLostError);
+    expect([isRunning, backend.count()]).toEqual([false, 1]);
+    await errorOf(lease.release());
+  });
+
+  it('runs no body if the backend says, after the clocks have diverged, that it is gone', async () => {
+    const { locks, runtime, backend } = await world.process();
+    const lease = await locks.acquire('order');
+    await backend.forceRelease(locks.engine.services.keyOf('order'));
+    runtime.suspend(2_000);
+    let isRunning = false;
+    const running = lease.run(() => {
+      isRunning = true;
+    });
+    expect(await runtime.until(errorOf(running))).toBeInstanceOf(LockLostError);
+    expect(isRunning).toBe(false);
+    await errorOf(lease.release());
+  });
+
+  it('explains why it could not be extended by the state of the connection', async () => {
+    const { locks, backend } = await world.process();
+    const lease = await locks.acquire('order');
+    backend.disturb(refused, 'renew');
+    Object.defineProperty(backend, 'connectionError', { value: new Error('ECONNREFUSED') });
+    const error = await errorOf(lease.extend('1m'));
+    const why = "The lease of 'order' could not be extended: the connection is closed (ECONNREFUSED)";
+    expect(error).toMatchObject({ message: why, lockName: 'order', cause: { name: 'BackendError' } });
+    await lease.release();
+  });
+
+  it('with onLost: warn reports a loss in the log, with its reason', async () => {
+    const { locks, runtime, logger } = await world.process();
+    const lease = await locks.acquire('order', { leaseTime: '1s', onLost: 'warn' });
+    runtime.block(1_000);
+    await lease.release();
+    expect(logger.warnings).toEqual([expect.stringContaining("The lock 'order' was lost: its lease ended")]);
   });
 });
