@@ -363,11 +363,12 @@ describe('a fixed lease', () => {
   ])('that is confirmed ends when %s', async (_, left, expected) => {
     const kennel = new Kennel();
     const { runtime, watchdog, losses } = kennel;
+    await runtime.advance(500);
     const thing = kennel.guardFixed('order', 20_000);
     await runtime.advance(1_000);
     kennel.left = left;
     await watchdog.confirmNow(thing);
-    expect(thing.leaseEnd).toBe(1_000 + expected);
+    expect(thing.leaseEnd).toBe(1_500 + expected);
     await runtime.advance(expected * 0.9);
     expect(losses).toEqual([]);
     await runtime.advance(expected * 0.1);
@@ -444,6 +445,20 @@ describe('a lease that is renewed', () => {
     await runtime.advance(THIRD);
     expect(before).toEqual([512, 1_024]);
     expect(kennel.renewals).toHaveLength(1_100);
+  });
+
+  it('is not renewed after the watchdog was closed while others were renewed in turns', async () => {
+    const kennel = new Kennel();
+    const { runtime, watchdog } = kennel;
+    const turn = runtime.nextTurn.bind(runtime);
+    runtime.nextTurn = (callback) => {
+      watchdog.close();
+      turn(callback);
+    };
+    for (let i = 0; i < 600; i++) kennel.guard(`order:${i}`);
+    await runtime.advance(2 * LEASE);
+    expect(kennel.renewals).toHaveLength(512);
+    expect(kennel.losses).toEqual([]);
   });
 
   it('is renewed soon after a late answer, by which it was due again', async () => {
@@ -882,23 +897,38 @@ describe('a lease whose holder asks whether it is held', () => {
     expect(kennel.renewals).toEqual([]);
   });
 
-  it.each(['lost', 'given back', 'extended'])('is left alone if it is fixed and was %s meanwhile', async (how) => {
+  it.each(['lost', 'lost, while its body runs on', 'given back', 'extended'])(
+    'is left alone if it is fixed and was %s meanwhile',
+    async (how) => {
+      const kennel = new Kennel();
+      const { runtime, watchdog } = kennel;
+      const thing = kennel.guardFixed('order', 5_000);
+      const answer = latch();
+      kennel.remaining = () => answer.promise.then(() => undefined);
+      const confirmed = watchdog.confirmNow(thing);
+      await runtime.advance(1);
+      const isLost = how.startsWith('lost');
+      if (isLost) runtime.block(5_000);
+      if (isLost) expect(watchdog.judge(thing)).toBe('lost');
+      const runsOn = how.endsWith('runs on');
+      if (runsOn) watchdog.guard(thing, kennel.clock.now());
+      if (how === 'given back') watchdog.drop(thing);
+      if (how === 'extended') await watchdog.extend(thing, 60_000);
+      answer.open();
+      await confirmed;
+      expect(kennel.losses).toHaveLength(isLost ? 1 : 0);
+      expect(watchdog.guards(thing)).toBe(runsOn || how === 'extended');
+      watchdog.close();
+    },
+  );
+
+  it('is lost at once if it is fixed and the backend says that it ends now', async () => {
     const kennel = new Kennel();
-    const { runtime, watchdog } = kennel;
-    const thing = kennel.guardFixed('order', 5_000);
-    const answer = latch();
-    kennel.remaining = () => answer.promise.then(() => undefined);
-    const confirmed = watchdog.confirmNow(thing);
-    await runtime.advance(1);
-    if (how === 'lost') runtime.block(5_000);
-    if (how === 'lost') expect(watchdog.judge(thing)).toBe('lost');
-    if (how === 'given back') watchdog.drop(thing);
-    if (how === 'extended') await watchdog.extend(thing, 60_000);
-    answer.open();
-    await confirmed;
-    expect(kennel.losses).toHaveLength(how === 'lost' ? 1 : 0);
-    expect(watchdog.guards(thing)).toBe(how === 'extended');
-    watchdog.close();
+    const thing = kennel.guardFixed('order', 20_000);
+    kennel.left = 0;
+    await kennel.watchdog.confirmNow(thing);
+    await kennel.runtime.advance(0);
+    expect(kennel.losses).toMatchObject([{ reason: 'ended', at: 0 }]);
   });
 
   it('is fixed to what is left when it is asked about, not when the answer comes', async () => {
