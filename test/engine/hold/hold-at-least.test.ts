@@ -1,9 +1,11 @@
 import { LockLostError } from '../../../lib/engine/errors.js';
+import { HeldLock, type LockKeeper, type LockShare } from '../../../lib/engine/hold/held-lock.js';
+import { isKept, leaveToLapse } from '../../../lib/engine/hold/hold-at-least.js';
 import type { Lease } from '../../../lib/engine/lease/lease.js';
 import { leftovers, ms, NOTHING, openVirtualWorld, openWorld } from '../../support/lock-world.js';
-import { errorOf } from '../../support/section.js';
+import { errorOf, latch } from '../../support/section.js';
 import { until } from '../../support/until.js';
-import { refused, type WatchedBackend } from '../../support/watched/watched-backend.js';
+import { answerAfter, refused, type WatchedBackend } from '../../support/watched/watched-backend.js';
 
 describe('a lock with holdAtLeast', () => {
   const world = openVirtualWorld();
@@ -241,6 +243,106 @@ describe('a lock with holdAtLeast', () => {
     const lease = await locks.acquire('order');
     const done = locks.holdWhile(lease, async () => void (await other.locks.forceRelease('order')), options);
     expect(await errorOf(runtime.until(done))).toBeInstanceOf(LockLostError);
+  });
+});
+
+describe('a lock that is left to lapse when it was kept long enough', () => {
+  const world = openVirtualWorld();
+
+  /** A lock that the backend has granted, to be kept for another 700.2 ms, and what its keeper hears. */
+  const open = async (lateCopiesUntil?: number) => {
+    const process = await world.process();
+    const { runtime } = process;
+    const { services } = process.locks.engine;
+    const log: string[] = [];
+    const keeper: LockKeeper = {
+      name: 'order',
+      key: services.keyOf('order'),
+      giveBack: () => undefined,
+      forget: () => void log.push('forgotten'),
+      lost: () => {},
+    };
+    const owner = services.newOwner();
+    const request = { key: keeper.key, type: 'reentrant', owner, leaseTime: 30_000, permits: undefined } as const;
+    const reply = await services.backend.acquire({ ...request, reserve: 0, waiterTimeout: 0 });
+    if (!reply.acquired) throw new Error('the lock is busy');
+    const held = new HeldLock(keeper, { ...request, sent: services.clock.now(), lateCopiesUntil }, false, reply, 0);
+    services.watchdog.guard(held, services.clock.now());
+    held.keep(runtime.monotonic() + 700.2);
+    return { ...process, services, held, log, leave: () => leaveToLapse(services, held, services.clock.now()) };
+  };
+
+  it('has to be kept until that moment, unless it is lost', async () => {
+    const { held } = await open();
+    const at = (monotonic: number) => isKept(held, { monotonic, wall: 0 });
+    expect([at(0), at(700.1), at(700.2), at(701)]).toEqual([true, true, false, false]);
+    held.lose(new LockLostError('gone', 'order'));
+    expect(at(0)).toBe(false);
+  });
+
+  it('has a lease of that many whole milliseconds, and neither shares nor renewals', async () => {
+    const { held, leave, log, backend, services, runtime } = await open();
+    held.share({ terms: {}, lose: () => {}, requestEnd: () => {} } as unknown as LockShare);
+    const requests: unknown[] = [];
+    const answer = latch();
+    backend.disturb((execute, request) => {
+      requests.push(request);
+      return answerAfter(answer.promise)(execute, request);
+    }, 'renew');
+    const left = leave();
+    const { key, type, owner } = held;
+    expect(requests).toEqual([{ key, type, owner, leaseTime: 701 }]);
+    expect([held.shares, services.watchdog.guards(held), log]).toEqual([[], false, []]);
+    answer.open();
+    expect(await left).toBe('released');
+    expect(log).toEqual(['forgotten']);
+    await runtime.advance(1_000);
+    expect(backend.count('release')).toBe(0);
+  });
+
+  it.each([
+    [700, 'gone'],
+    [701, 'released'],
+  ] as const)(
+    'is gone if it is not there %d ms later, before the new lease would have ended: %s',
+    async (time, outcome) => {
+      const { leave, backend, runtime, log } = await open();
+      const answer = latch();
+      backend.disturb(async () => {
+        await answer.promise;
+        return false;
+      }, 'renew');
+      const left = leave();
+      runtime.block(time);
+      answer.open();
+      expect(await left).toBe(outcome);
+      expect(log).toEqual(['forgotten']);
+    },
+  );
+
+  it('is forgotten as well if its lease could not be shortened', async () => {
+    const { leave, backend, log, logger } = await open();
+    backend.disturb(refused, 'renew');
+    expect(await leave()).toBe('released');
+    expect(log).toEqual(['forgotten']);
+    expect(logger.warnings).toEqual([
+      expect.stringContaining("lease of the lock 'order' could not be shortened to 701"),
+    ]);
+  });
+
+  it.each([
+    ['a copy of its acquisition may be executed', 0, false],
+    ['its owner reads', undefined, true],
+  ])('is released after that time if %s, because it would last longer', async (_, lateCopiesUntil, reads) => {
+    const { leave, held, backend, runtime } = await open(lateCopiesUntil);
+    let abandoned = 0;
+    if (reads) held.downgrade = { enqueue: () => {}, abandon: () => void abandoned++ };
+    await leave();
+    expect(abandoned).toBe(reads ? 1 : 0);
+    await runtime.advance(700);
+    expect(backend.count('release')).toBe(0);
+    await runtime.advance(1);
+    expect(backend.count('release')).toBe(1);
   });
 });
 

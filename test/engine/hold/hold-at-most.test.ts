@@ -148,6 +148,59 @@ describe('holdAtMost', () => {
     expect(await runtime.until(call)).toBeInstanceOf(LockLostError);
   });
 
+  it('does nothing to a body that has released its lock itself, and runs on', async () => {
+    const { locks, runtime, logger } = await world.process();
+    const { run, lease: entering, end } = body();
+    const call = locks.withLock('order', options, run);
+    const lease = await entering;
+    await (lease as Lease).release();
+    await runtime.advance(120_000);
+    expect([lease.signal.aborted, logger.warnings]).toEqual([false, []]);
+    end('done');
+    expect(await call).toBe('done');
+  });
+
+  it('needs no timer where it is not set, and none after the body has ended or thrown', async () => {
+    const { locks, runtime } = await world.process();
+    const { run, lease: entering, end } = body();
+    const call = locks.withLock('order', run);
+    await entering;
+    const without = runtime.timers;
+    const limited = body();
+    const other = locks.withLock('stock', options, limited.run);
+    await limited.lease;
+    expect(runtime.timers).toBe(without + 1);
+    limited.end('done');
+    await other;
+    expect(runtime.timers).toBe(without);
+    await errorOf(locks.withLock('stock', options, () => Promise.reject(new Error('sold out'))));
+    expect(runtime.timers).toBe(without);
+    end('done');
+    await call;
+  });
+
+  it('says in the signal what becomes of the lock', async () => {
+    const { locks, runtime, logger } = await world.process();
+    const [outer, inner] = [body(), body()];
+    const call = locks.withLock('order', options, async (lease) => {
+      await locks.withLock('order', { holdAtMost: '30s' }, inner.run);
+      return outer.run(lease);
+    });
+    const entered = await inner.lease;
+    await runtime.advance(30_000);
+    const { message } = entered.signal.reason;
+    expect(message).toContain("The body inside the lock 'order' has run for longer than holdAtMost (30000 ms). Stop");
+    expect(logger.warnings).toEqual([]);
+    inner.end('stopped');
+    const lease = await outer.lease;
+    await runtime.advance(30_000);
+    expect(lease.signal.reason.message).toContain('(60000 ms), and it is no longer renewed, so it ends with its lease');
+    expect(lease.signal.reason.lockName).toBe('order');
+    expect(logger.warnings).toHaveLength(1);
+    outer.end('stopped');
+    await call;
+  });
+
   it('is refused where no body runs, and where it is no duration', async () => {
     const { locks } = await world.process();
     for (const call of [

@@ -7,7 +7,7 @@ import {
   type ReleaseListener,
   type ReleaseOutcome,
 } from '../../../lib/engine/hold/held-lock.js';
-import { RecallableRelease } from '../../../lib/engine/hold/recallable-release.js';
+import { answeredOutcome, RecallableRelease } from '../../../lib/engine/hold/recallable-release.js';
 import { openVirtualWorld } from '../../support/lock-world.js';
 import { latch } from '../../support/section.js';
 import { answerAfter, refused } from '../../support/watched/watched-backend.js';
@@ -33,7 +33,7 @@ describe('a release', () => {
     const held = new HeldLock(KEEPER, attempt, false, reply, 0);
     const replies: (ReleaseReply | undefined)[] = [];
     const release = new RecallableRelease(services, held, { releaseAnswered: (_, reply) => void replies.push(reply) });
-    return { ...process, release, replies };
+    return { ...process, services, held, release, replies };
   };
 
   /** A listener, and what it has heard. */
@@ -86,6 +86,75 @@ describe('a release', () => {
     expect(await release.send(undefined)).toBe('released');
     await runtime.advance(5_000);
     expect(backend.count('release')).toBe(count);
+  });
+
+  it('is unsettled until it is answered, unless it is recalled, and again when it is sent after all', async () => {
+    const { release, services, backend, runtime } = await open();
+    const isUnsettled = () => services.unsettledReleases.nextAnswer(release.owner) !== undefined;
+    const answer = latch();
+    backend.disturb(answerAfter(answer.promise), 'release');
+    expect(isUnsettled()).toBe(false);
+    void release.send(undefined);
+    expect(isUnsettled()).toBe(true);
+    expect(services.unsettledReleases.answersFor(release.key)).toBeDefined();
+    release.unsent = true;
+    release.recall();
+    expect(isUnsettled()).toBe(false);
+    void release.resume(undefined);
+    expect([isUnsettled(), release.recallable, release.resumable]).toEqual([true, true, false]);
+    answer.open();
+    await runtime.settle();
+    expect(isUnsettled()).toBe(false);
+  });
+
+  it('can be recalled only before it is sent, and sent after all only after that', async () => {
+    const { release } = await open();
+    expect([release.recallable, release.resumable]).toEqual([false, false]);
+    release.unsent = true;
+    expect([release.recallable, release.resumable]).toEqual([true, false]);
+    release.withdrawn = true;
+    expect([release.recallable, release.resumable]).toEqual([false, true]);
+    release.unsent = false;
+    expect([release.recallable, release.resumable]).toEqual([false, false]);
+  });
+
+  it('is about the longest of the leases that its owner may have', async () => {
+    const { release, held } = await open();
+    expect(release.leaseTime).toBe(10_000);
+    held.validFor = 60_000;
+    expect(release).toMatchObject({ leaseTime: 60_000, key: held.key, type: 'reentrant', owner: held.owner });
+  });
+
+  it.each([true, false])('needs nobody who hears of its answer (%s)', async (isAnswered) => {
+    const { held, services, backend, locks, runtime } = await open();
+    if (!isAnswered) backend.disturb(refused, 'release');
+    const release = new RecallableRelease(services, held);
+    expect(await release.send(undefined)).toBe(isAnswered ? 'released' : 'unreachable');
+    backend.heal();
+    await runtime.advance(1_000);
+    expect(await locks.isLocked('order')).toBe(false);
+  });
+
+  it('names its lock in the log if it is not answered when it is repeated either', async () => {
+    const { release, backend, runtime, logger } = await open();
+    backend.disturb(refused, 'release');
+    await release.send(undefined);
+    await runtime.advance(2_000);
+    expect(logger.warnings).toEqual([expect.stringContaining("The lock 'order' could not be released in time")]);
+    backend.heal();
+    await runtime.advance(1_000);
+  });
+
+  it.each<[string, boolean, boolean, number, ReleaseOutcome]>([
+    ['was there', true, false, 0, 'released'],
+    ['was there after its lease', true, false, 20_000, 'released'],
+    ['was not there', false, false, 0, 'gone'],
+    ['was not there when the request was sent again, because the first copy was executed', false, true, 0, 'released'],
+    ['was not there when the request was sent again after the lease', false, true, 9_898, 'gone'],
+  ])('has an answer that says whether its owner %s', async (_, found, resent, after, outcome) => {
+    const { held, services, runtime } = await open();
+    runtime.block(after);
+    expect(answeredOutcome(services, held, found, resent)).toBe(outcome);
   });
 
   describe('that is recalled', () => {
@@ -146,6 +215,27 @@ describe('a release', () => {
       answer.open();
       await Promise.all([first.ending, second.ending]);
       expect([first.heard, second.heard]).toEqual([['gone'], ['released']]);
+    });
+
+    it('is a promise of its answer for a caller without a listener when it is sent after all', async () => {
+      const { release, answer } = await recalled(listener());
+      release.passed('gone');
+      const outcome = release.resume(undefined);
+      release.unsent = false;
+      answer.open();
+      expect(await outcome).toBe('released');
+    });
+
+    it('passes what comes of the lock to the listener of the present release alone', async () => {
+      const [first, second] = [listener(), listener()];
+      const { release, answer, runtime } = await recalled(first);
+      release.passed('gone');
+      release.resume(second);
+      release.recall();
+      release.passed(Promise.resolve('unreachable'));
+      answer.open();
+      await runtime.settle();
+      expect([first.heard, second.heard]).toEqual([['gone'], ['unreachable']]);
     });
 
     it('reports its answer when it is sent after all', async () => {
