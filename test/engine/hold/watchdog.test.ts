@@ -429,10 +429,63 @@ describe('a lease that is renewed', () => {
     expect(kennel.renewals.slice(512)).toEqual([{ name: 'late', at: THIRD + 400 }]);
   });
 
-  it.each<[string, () => Kennel]>([
-    ['together', () => new Kennel()],
+  const KINDS: readonly [string, () => Kennel][] = [
+    ['each by a request', () => new Kennel()],
     ['one by one', () => new Soloist()],
-  ])('lets the event loop have a turn after 512 others, if they are renewed %s', async (_, create) => {
+    ['together', () => new Pack()],
+  ];
+
+  /** 600 leases end at once, before any of them is renewed. Returns how many were lost before each turn. */
+  const losses = async (kennel: Kennel) => {
+    const { runtime } = kennel;
+    const sent = kennel.clock.now();
+    await runtime.advance(20_000);
+    const turn = runtime.nextTurn.bind(runtime);
+    const before: number[] = [];
+    runtime.nextTurn = (callback) => {
+      before.push(kennel.losses.length);
+      turn(callback);
+    };
+    for (let i = 0; i < 600; i++) kennel.guard(`order:${i}`, sent);
+    runtime.block(validity(LEASE) - 20_000);
+    await runtime.advance(0);
+    return before;
+  };
+
+  it.each(KINDS)('is lost, not renewed, if it has ended by then: %s', async (_, create) => {
+    const kennel = create();
+    await losses(kennel);
+    expect(kennel.renewals).toEqual([]);
+    expect(kennel.losses).toHaveLength(600);
+    expect(kennel.runtime.timers).toBe(0);
+  });
+
+  it.each(KINDS.slice(0, 2))('lets the event loop have a turn after 512 that have ended: %s', async (_, create) => {
+    expect(await losses(create())).toEqual([512]);
+  });
+
+  it('is lost at its end also during the pause after a failure', async () => {
+    const kennel = new Kennel();
+    const { runtime } = kennel;
+    // The last failure comes 1,108 ms before the end, and the next try would come 322 ms after it.
+    runtime.random = () => 0.93;
+    kennel.guard('order');
+    kennel.answer = fail;
+    await runtime.advance(LEASE + 1_000);
+    expect(kennel.losses).toMatchObject([{ reason: 'failed', at: validity(LEASE) }]);
+  });
+
+  it('is renewed in time if it is guarded while only a fixed lease was', async () => {
+    const kennel = new Kennel(900);
+    const { runtime } = kennel;
+    kennel.guardFixed('stock', 60_000);
+    await runtime.advance(10);
+    kennel.guard('order');
+    await runtime.advance(300);
+    expect(kennel.renewals).toEqual([{ name: 'order', at: 300 }]);
+  });
+
+  it.each(KINDS)('lets the event loop have a turn after 512 others, if they are renewed %s', async (_, create) => {
     const kennel = create();
     const { runtime } = kennel;
     const turn = runtime.nextTurn.bind(runtime);
@@ -649,20 +702,6 @@ describe('leases that one request renews', () => {
     await runtime.advance(0);
     expect(pack.batches).toEqual([['b']]);
     expect(pack.losses).toMatchObject([{ name: 'a', reason: 'too-late' }]);
-  });
-
-  it('do not include those that have ended, nor lead to a request if all have', async () => {
-    const pack = new Pack();
-    const { runtime } = pack;
-    const sent = pack.clock.now();
-    await runtime.advance(20_000);
-    pack.guard('a', sent);
-    pack.guard('b', sent);
-    runtime.block(10_000);
-    await runtime.advance(5_000);
-    expect(pack.batches).toEqual([]);
-    expect(pack.losses.map(({ name }) => name)).toEqual(['a', 'b']);
-    expect(runtime.timers).toBe(0);
   });
 
   it('are confirmed or lost each by its own answer', async () => {
