@@ -60,6 +60,8 @@ describe('whether a lock is still held after the clocks have diverged', () => {
       return times.length < 4 ? refused(execute, request) : execute();
     }, 'renew');
     const confirmed = confirm();
+    await runtime.settle();
+    expect(runtime.keepAliveTimers).toBe(1);
     expect(await runtime.until(confirmed, 900)).toBe(true);
     expect(times).toEqual([0, 25, 75, 175]);
     expect(leases[0].held).toBe(true);

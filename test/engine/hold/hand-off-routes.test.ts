@@ -115,7 +115,7 @@ describe('a lock that its holder passes on', () => {
     expect(events).toEqual([{ ...lock, owner, fencingToken: token + 1 }]);
   });
 
-  it('is passed on as of the moment that is known', async () => {
+  it('is judged at the moment that is given, so that the clocks are read once', async () => {
     const { handOff, held, wait, runtime, services } = await open();
     const now = services.clock.now();
     runtime.block(100);
@@ -191,7 +191,7 @@ describe('a lock that its holder passes on', () => {
     expect([backend.commands.at(-1), granted.length]).toEqual(['transfer', 1]);
   });
 
-  it('of one of many permits is inherited by a caller that lets as many hold it', async () => {
+  it('with permits is inherited by a caller that lets as many hold it', async () => {
     const { handOff, held, wait, granted } = await open({ type: 'permits', permits: 2 });
     expect(handOff.pass(held, wait())).toBe('released');
     expect(handOff.pass(held, wait({ permits: 3 }))).toBe('released');
