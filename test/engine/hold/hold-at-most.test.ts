@@ -165,7 +165,8 @@ describe('holdAtMost', () => {
     const { run, lease: entering, end } = body();
     const call = locks.withLock('order', run);
     await entering;
-    const without = runtime.timers;
+    const without = 1; // the heartbeat of the watchdog
+    expect(runtime.timers).toBe(without);
     const limited = body();
     const other = locks.withLock('stock', options, limited.run);
     await limited.lease;
@@ -177,6 +178,24 @@ describe('holdAtMost', () => {
     expect(runtime.timers).toBe(without);
     end('done');
     await call;
+  });
+
+  it('warns of no lock that was lost, or left to lapse before', async () => {
+    const [{ locks, runtime, logger }, other] = [await world.process(), await world.process()];
+    const [lost, lapsing] = [body(), body()];
+    const limit = { holdAtMost: '10s', onLost: 'warn' } as const;
+    const calls = [locks.withLock(['order', 'stock'], limit, lost.run), locks.withLock('parcel', limit, lapsing.run)];
+    const [lease, stopped] = [await lost.lease, await lapsing.lease];
+    await runtime.advance(2_000);
+    await other.locks.forceRelease('order');
+    await runtime.settle();
+    expect(lease.signal.reason).toBeInstanceOf(LockLostError);
+    locks.engine.services.heldLocks(locks.engine.keyOf('parcel'))[0].abandon(new Error('shutdown'));
+    await runtime.advance(8_000);
+    expect(stopped.signal.reason.message).toContain('has run for longer than holdAtMost (10000 ms). Stop');
+    expect(logger.warnings).toEqual([expect.stringContaining("The lock 'stock' was held for longer than holdAtMost")]);
+    for (const { end } of [lost, lapsing]) end('stopped');
+    expect(await runtime.until(Promise.all(calls))).toEqual(['stopped', 'stopped']);
   });
 
   it('says in the signal what becomes of the lock', async () => {

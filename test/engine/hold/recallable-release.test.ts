@@ -246,6 +246,7 @@ describe('a release', () => {
       release.unsent = false;
       answer.open();
       await runtime.settle();
+      expect(listening.ending).toBeUndefined();
       expect(listening.heard).toEqual(['released']);
       expect(replies).toMatchObject([{ released: true }]);
     });

@@ -628,6 +628,39 @@ describe('a lease that is renewed', () => {
     ]);
   });
 
+  it('is retried after its own pause, if an earlier failure concerned none that is still held', async () => {
+    const kennel = new Kennel(3_000);
+    const { runtime, watchdog } = kennel;
+    const order = kennel.guard('order');
+    await runtime.advance(100);
+    kennel.guard('stock');
+    const late = latch();
+    kennel.answer = () => late.promise.then(fail);
+    await runtime.advance(900);
+    watchdog.drop(order);
+    late.open();
+    kennel.answer = fail;
+    await runtime.advance(400);
+    expect(kennel.renewals.slice(1)).toEqual([
+      { name: 'stock', at: 1_100 },
+      { name: 'stock', at: 1_323.5 },
+    ]);
+  });
+
+  it('is renewed once more, without delay, if the clocks jumped before the answer', async () => {
+    const kennel = new Kennel();
+    const { runtime } = kennel;
+    kennel.guard('order');
+    const late = latch();
+    kennel.answer = () => late.promise.then(() => true);
+    await runtime.advance(THIRD + 100);
+    runtime.setWallClock(-3_600_000);
+    await runtime.advance(1_200);
+    late.open();
+    await runtime.advance(1);
+    expect(kennel.renewals.map(({ at }) => at)).toEqual([THIRD, THIRD + 1_300]);
+  });
+
   it('can be renewed at once, and once', async () => {
     const kennel = new Kennel();
     const { runtime, watchdog } = kennel;
@@ -759,6 +792,72 @@ describe('a lease that is extended', () => {
     await runtime.advance(5_000);
     expect(kennel.losses).toMatchObject([{ reason: 'ended', at: 1_000 + validity(5_000) }]);
   });
+
+  it('becomes shorter if it is fixed, also by less than what is uncertain of it', async () => {
+    const kennel = new Kennel();
+    const thing = kennel.guardFixed('order', 60_000);
+    kennel.answer = silence;
+    void kennel.watchdog.extend(thing, 59_500);
+    expect(thing.leaseEnd).toBe(59_500);
+  });
+
+  it('is lost exactly at its end if a renewal that began late is not answered', async () => {
+    const kennel = new Kennel();
+    const { runtime, watchdog } = kennel;
+    const thing = kennel.guard('order');
+    await runtime.advance(700); // so that the delayed timer fires before the renewal that is due
+    await watchdog.extend(thing, 60_000);
+    await runtime.advance(38_800);
+    kennel.answer = silence;
+    runtime.block(20_550);
+    await runtime.advance(2_000);
+    expect(kennel.losses).toMatchObject([{ at: 700 + validity(60_000) }]);
+  });
+
+  it('is renewed like any other when the extension has run out, also after the machine was suspended', async () => {
+    const kennel = new Kennel();
+    const { runtime, watchdog } = kennel;
+    const thing = kennel.guard('order');
+    await watchdog.extend(thing, 60_000);
+    await runtime.advance(41_000);
+    expect(kennel.renewals).toHaveLength(2);
+    runtime.suspend(900);
+    await runtime.advance(9_500);
+    expect(kennel.renewals).toHaveLength(3);
+    watchdog.drop(thing);
+    await runtime.advance(2_000);
+    expect(runtime.timers).toBe(0);
+  });
+
+  it('twice for the same time lasts that long from the first answer on', async () => {
+    const kennel = new Kennel();
+    const { watchdog } = kennel;
+    const thing = kennel.guard('order');
+    const first = watchdog.extend(thing, 60_000);
+    kennel.answer = silence;
+    void watchdog.extend(thing, 60_000);
+    await first;
+    expect(thing.leaseEnd).toBe(60_000);
+  });
+
+  it.each([true, false])(
+    'is not extended if it was lost before the answer, while its body runs on (%s)',
+    async (isHeld) => {
+      const kennel = new Kennel();
+      const { runtime, watchdog } = kennel;
+      const thing = kennel.guardFixed('order', 5_000);
+      const late = latch();
+      kennel.answer = () => late.promise.then(() => isHeld);
+      const extended = watchdog.extend(thing, 60_000);
+      runtime.block(5_000);
+      expect(watchdog.judge(thing)).toBe('lost');
+      watchdog.guard(thing, kennel.clock.now());
+      late.open();
+      await extended;
+      expect([thing.leaseEnd, kennel.losses.length]).toEqual([5_000, 1]);
+      watchdog.close();
+    },
+  );
 
   it('is not extended for something that is not guarded', async () => {
     const kennel = new Kennel();
@@ -1123,6 +1222,16 @@ describe('a lease that a message has granted for a while', () => {
     await watchdog.confirmNow(thing);
     expect(soloist.leaseTimes).toEqual([LEASE, LEASE]);
     expect(thing.leaseEnd).toBe(100 + LEASE);
+  });
+
+  it('may still be held after its time, while two requests for its whole lease are unanswered', async () => {
+    const soloist = new Soloist();
+    const { runtime, watchdog } = soloist;
+    soloist.answer = silence;
+    const thing = soloist.claim('order');
+    void watchdog.confirmNow(thing);
+    runtime.block(CLAIM);
+    expect(watchdog.judge(thing)).toBe('unsure');
   });
 
   it('that is made shorter does not become longer by the answer to the request for its whole lease', async () => {
