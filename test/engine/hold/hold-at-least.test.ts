@@ -47,6 +47,16 @@ describe('a lock with holdAtLeast', () => {
     expect(await locks.isLocked('cron')).toBe(false);
   });
 
+  it('is not announced as released when it is kept, unlike others', async () => {
+    const { locks } = await world.process();
+    const released: string[] = [];
+    locks.on('released', ({ name }) => released.push(name));
+    await locks.holdWhile(await locks.acquire('cron'), () => 42, options);
+    expect(released).toEqual([]);
+    await locks.holdWhile(await locks.acquire('order'), () => 42);
+    expect(released).toEqual(['order']);
+  });
+
   it('leaves nothing in the process, and is not waited for at shutdown', async () => {
     const process = await world.process();
     await process.locks.holdWhile(await process.locks.acquire('cron'), () => 42, options);

@@ -272,6 +272,23 @@ describe('a process that hears of forced releases', () => {
     }
   });
 
+  it('asks once more about a lock that is still held, after messages that came before the answer', async () => {
+    const { forced, asked, answers, runtime } = open();
+    const answer = latch();
+    answers.inspect = () => answer.promise.then(() => ({ owners: asked.length > 5 ? [] : [holder(OWNER)] }));
+    for (let n = 0; n < 3; n++) forced.verify(removal);
+    answer.open();
+    await runtime.settle();
+    expect(asked).toHaveLength(2);
+  });
+
+  it('does not begin to listen once it is closed', () => {
+    const { forced, counts } = open();
+    forced.close();
+    forced.listen();
+    expect(counts.subscriptions).toBe(0);
+  });
+
   it('asks about a lock whose acquisition was doubtful, when its lease has been created', async () => {
     const { pendingAttempts, asked, runtime } = open();
     pendingAttempts.doubted(removal);

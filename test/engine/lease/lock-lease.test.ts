@@ -24,6 +24,8 @@ describe('a lease', () => {
     expect([lease.held, lease.remainingTime()]).toEqual([true, 98]);
     runtime.block(98);
     expect([lease.held, lease.remainingTime()]).toEqual([false, 0]);
+    runtime.block(100);
+    expect([lease.held, lease.remainingTime()]).toEqual([false, 0]);
     expect(() => lease.assertHeld()).toThrow(LockLostError);
   });
 
@@ -269,6 +271,31 @@ describe('a lease', () => {
       return { ...process, services, lease, order, stock };
     };
 
+    it('is lost once, for the first of them that is lost', async () => {
+      const { lease, services, order, stock } = await open();
+      for (const lock of [order, stock]) lock.forgetShares();
+      const ends: boolean[] = [];
+      const { terms } = lease as unknown as LockLease;
+      const several = new LockLease(services, [order, stock], terms, [], (_, isLost) => ends.push(isLost));
+      const losses = ['stock', 'order'].map((name) => new LockLostError(`${name} is gone`, name));
+      stock.lose(losses[0]);
+      order.lose(losses[1]);
+      expect([ends, several.signal.reason]).toEqual([[true], losses[0]]);
+      expect(await errorOf(several.release())).toBe(losses[0]);
+      await errorOf(lease.release());
+    });
+
+    it('in the background is lost once, although the answers say that both are gone', async () => {
+      const { locks, backend, logger, runtime } = await world.process();
+      const losses: unknown[] = [];
+      locks.on('lost', ({ name }) => losses.push(name));
+      backend.disturb(async () => ({ released: false, listeners: 0 }), 'release');
+      await locks.withLock(['order', 'stock'], { release: 'background' }, async () => {});
+      await runtime.settle();
+      expect(losses).toEqual(['order, stock']);
+      expect(logger.warnings).toHaveLength(1);
+    });
+
     it('lasts as long as the first of them that ends', async () => {
       const { lease, services, order, stock } = await open();
       expect(lease.remainingTime()).toBe(29_698);
@@ -430,18 +457,20 @@ describe('a lease', () => {
   it('that is left to lapse is judged by the clock, unless it was given back before', async () => {
     const { locks, runtime, backend } = await world.process();
     const { services } = locks.engine;
-    const [lease, other] = [(await locks.acquire('order')) as LockLease, (await locks.acquire('stock')) as LockLease];
+    const [lease, ...others] = (await Promise.all(
+      ['order', 'stock', 'parcel'].map((name) => locks.acquire(name)),
+    )) as LockLease[];
     const reason = new Error('shutdown');
     const answer = latch();
-    backend.disturb(answerAfter(answer.promise), 'release');
-    const released = other.release();
-    lease.abort(reason);
-    other.abort(reason);
-    expect([lease.locks[0].abandoned, other.locks[0].abandoned]).toEqual([reason, undefined]);
-    expect([lease, other].map(({ locks: [lock] }) => services.watchdog.guards(lock))).toEqual([true, false]);
-    expect([lease.signal.reason, other.signal.reason]).toEqual([reason, reason]);
+    backend.disturb(answerAfter(answer.promise), 'release', 'transfer');
+    const ending = [others[0].release(), others[1].detach({ for: '5m' })];
+    for (const one of [lease, ...others]) one.abort(reason);
+    const all = [lease, ...others].map(({ locks: [lock], signal }) => [lock.abandoned, signal.reason, lock] as const);
+    expect(all.map(([abandoned]) => abandoned)).toEqual([reason, undefined, undefined]);
+    expect(all.map(([, aborted]) => aborted)).toEqual([reason, reason, reason]);
+    expect(all.map(([, , lock]) => services.watchdog.guards(lock))).toEqual([true, false, false]);
     answer.open();
-    await released;
+    await Promise.all(ending);
     await runtime.advance(30_000);
     expect([lease.held, lease.locks[0].lost !== undefined]).toEqual([false, true]);
     expect(backend.count('renew')).toBe(0);
@@ -537,6 +566,38 @@ describe('a lease', () => {
     expect(await runtime.until(errorOf(running))).toBeInstanceOf(LockLostError);
     expect(isRunning).toBe(false);
     await errorOf(lease.release());
+  });
+
+  it('that was released runs no body, and asks nobody, although another lease shares its lock', async () => {
+    const { locks, runtime, backend } = await world.process();
+    const outer = await locks.acquire('order');
+    const inner = await outer.run(() => locks.acquire('order'));
+    await inner.release();
+    runtime.setWallClock(-5_000);
+    expect(await errorOf(inner.run(() => {}))).toBeInstanceOf(LockNotOwnedError);
+    expect(backend.count('renew')).toBe(0);
+    await outer.release();
+  });
+
+  it('that its body has released is not kept for holdAtLeast, nor is the lock that others share', async () => {
+    const { locks, backend } = await world.process();
+    const outer = await locks.acquire('order');
+    const inner = await outer.run(() => locks.acquire('order'));
+    await locks.holdWhile(inner, () => inner.release(), { holdAtLeast: ms(5_000) });
+    await outer.release();
+    expect(backend.commands).toEqual(['acquire', 'release']);
+    expect(await locks.isLocked('order')).toBe(false);
+  });
+
+  it('of several locks is not kept for holdAtLeast if the time of one of them was over', async () => {
+    const { locks, runtime } = await world.process();
+    const { services } = locks.engine;
+    const lease = await locks.engine.acquire(['order', 'stock']);
+    await services.watchdog.extend(lease.locks[1], 90_000);
+    const body = () => runtime.block(29_698); // to the last millisecond that is certain
+    const outcome = await errorOf(locks.engine.holdWhile(lease, body, 50_000));
+    expect(outcome).toBeInstanceOf(LockLostError);
+    expect([await locks.isLocked('order'), await locks.isLocked('stock')]).toEqual([false, false]);
   });
 
   it('explains why it could not be extended by the state of the connection', async () => {
