@@ -55,9 +55,17 @@ describe('locks that could not be released', () => {
     const { runtime, logger, unreleased } = setUp();
     unreleased.add('order', timeout);
     unreleased.close();
-    expect(logger.warnings).toEqual([one('order')]);
+    expect([logger.warnings, runtime.timers]).toEqual([[one('order')], 0]);
     await runtime.advance(20_000);
     expect([logger.warnings.length, runtime.timers]).toEqual([1, 0]);
+  });
+
+  it('have no other line when the service is closed, if all of them are in the log', async () => {
+    const { runtime, logger, unreleased } = setUp();
+    unreleased.add('order', timeout);
+    await runtime.advance(1_100);
+    unreleased.close();
+    expect(logger.warnings).toEqual([one('order')]);
   });
 
   it('are in the log at once if they fail while the service is closed, in one line', async () => {
