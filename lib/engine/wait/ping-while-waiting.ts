@@ -60,7 +60,8 @@ export class PingWhileWaiting {
         for (const key of queue.keys) keys.add(key);
       });
       if (keys.size > 0) health.ping(keys);
-      this.schedule();
+      // A ping may have ended the waiting.
+      if (this.resting > 0) this.schedule();
     });
   }
 }

@@ -107,14 +107,6 @@ describe('a line of callers', () => {
     });
   });
 
-  it('knows whether any of its callers may leave', () => {
-    const { line, join } = setUp();
-    join();
-    expect(line.mayAnyLeave).toBe(false);
-    join({ waitTime: ms(5) });
-    expect(line.mayAnyLeave).toBe(true);
-  });
-
   describe('that rests', () => {
     it('has its key pinged until nobody waits any more', async () => {
       const { runtime, backend, line, join } = setUp({ health: true });
@@ -133,7 +125,7 @@ describe('a line of callers', () => {
     it('reports a long wait for a lock with its holder', async () => {
       const { runtime, logger, line, join } = setUp();
       join();
-      line.foundBusy(BUSY, { monotonic: 0, wall: 0 }, false);
+      line.foundBusy(BUSY, { monotonic: 0, wall: 0 });
       line.rest();
       await runtime.advance(30_000);
       await runtime.settle();
@@ -186,20 +178,20 @@ describe('a line of callers', () => {
 
     it('when the backend has named another holder', () => {
       const { logger, line, join } = due();
-      line.foundBusy(BUSY, { monotonic: 0, wall: 0 }, false);
+      line.foundBusy(BUSY, { monotonic: 0, wall: 0 });
       expect(logger.warnings).toEqual([]);
       join();
       line.rest();
       expect(logger.warnings).toHaveLength(1);
       const other = due();
       other.join();
-      other.line.foundBusy(BUSY, { monotonic: 0, wall: 0 }, false);
+      other.line.foundBusy(BUSY, { monotonic: 0, wall: 0 });
       expect(other.logger.warnings).toHaveLength(1);
     });
 
     it('but not if this process has taken the lock since', () => {
       const { logger, line, join } = due();
-      line.foundBusy(BUSY, { monotonic: 0, wall: 0 }, false);
+      line.foundBusy(BUSY, { monotonic: 0, wall: 0 });
       line.forgetHolder();
       join();
       line.rest();
@@ -211,14 +203,14 @@ describe('a line of callers', () => {
     it('as busy, with the holder that the backend has named and the time that its lease has left', async () => {
       const { services, runtime, line, join } = setUp();
       const waiter = join();
-      line.foundBusy(BUSY, services.clock.now(), false);
+      line.foundBusy(BUSY, services.clock.now());
       await runtime.advance(1_000);
       expect(line.refusal(waiter)).toMatchObject({ name: 'LockBusyError', holder: 'other:1', remainingTime: 4_000 });
       await runtime.advance(10_000);
       expect(line.busy(waiter).remainingTime).toBe(0);
-      line.foundBusy({ ...BUSY, remaining: 0 }, services.clock.now(), false);
+      line.foundBusy({ ...BUSY, remaining: 0 }, services.clock.now());
       expect(line.busy(waiter).remainingTime).toBe(0);
-      line.foundBusy({ ...BUSY, remaining: -1 }, services.clock.now(), false);
+      line.foundBusy({ ...BUSY, remaining: -1 }, services.clock.now());
       expect(line.busy(waiter).remainingTime).toBe(-1);
       line.forgetHolder();
       expect(line.busy(waiter)).toMatchObject({ holder: undefined, remainingTime: -1 });
@@ -227,7 +219,7 @@ describe('a line of callers', () => {
     it('as busy, with the holder of this process', async () => {
       const { services, runtime, queue, line, join } = setUp();
       const waiter = join();
-      line.foundBusy(BUSY, services.clock.now(), false);
+      line.foundBusy(BUSY, services.clock.now());
       queue.holders = [heldLock({ owner: 'me:1', validFor: 3_000, confirmed: services.clock.now(), fixed: true })];
       await runtime.advance(1_000);
       const error = line.busy(waiter);
@@ -255,7 +247,7 @@ describe('a line of callers', () => {
       line.failure = unavailable;
       expect(line.isUnavailableTo(waiter)).toBe(true);
       expect(line.refusal(waiter)).toMatchObject({ name: 'LockUnavailableError', cause: unavailable });
-      line.foundBusy(BUSY, services.clock.now(), false);
+      line.foundBusy(BUSY, services.clock.now());
       expect(line.isUnavailableTo(waiter)).toBe(false);
     });
 
@@ -279,7 +271,7 @@ describe('a line of callers', () => {
       queue.isUndecided = false;
       expect(line.isUnavailableTo(join({ waitTime: ms(100) }))).toBe(false);
       queue.isUndecided = true;
-      line.foundBusy(BUSY, services.clock.now(), false);
+      line.foundBusy(BUSY, services.clock.now());
       expect(line.isUnavailableTo(join({ waitTime: ms(100) }))).toBe(false);
     });
 
@@ -287,7 +279,7 @@ describe('a line of callers', () => {
       const { services, line, join } = setUp();
       const events: unknown[] = [];
       services.events.on('busy', ({ superseded, holder }) => events.push([superseded, holder]));
-      line.foundBusy(BUSY, services.clock.now(), false);
+      line.foundBusy(BUSY, services.clock.now());
       const waiter = join();
       expect(line.superseded(waiter)).toMatchObject({ name: 'LockSupersededError', holder: 'other:1' });
       line.busy(waiter);
@@ -298,15 +290,26 @@ describe('a line of callers', () => {
     });
   });
 
-  it('lets the record of a holder be read only if a caller may need it for its error', () => {
-    const { services, line } = setUp();
+  it('lets the record of a holder be read before a caller gives up that may need it for its error', async () => {
+    const { runtime, services, line, join } = setUp();
     const expected: string[] = [];
     services.holders.expect = (owner) => void expected.push(owner);
-    line.foundBusy(BUSY, services.clock.now(), false);
-    line.foundBusy({ ...BUSY, holder: undefined }, services.clock.now(), true);
+    join();
+    join({ waitTime: ms(0) });
+    join({ waitTime: ms(5_000) });
+    const settled = join({ waitTime: ms(500) });
+    settled.settled = true;
+    line.foundBusy({ ...BUSY, holder: undefined }, services.clock.now());
+    await runtime.advance(500);
+    line.foundBusy({ ...BUSY, holder: 'another:1' }, services.clock.now());
+    line.foundBusy(BUSY, services.clock.now());
+    await runtime.advance(3_899);
     expect(expected).toEqual([]);
-    line.foundBusy(BUSY, services.clock.now(), true);
+    await runtime.advance(1);
     expect(expected).toEqual(['other:1']);
+    line.watch(join({ waitTime: ms(600) }));
+    expect(expected).toEqual(['other:1', 'other:1']);
+    expect(runtime.timers).toBe(1);
   });
 
   it('reports a failure for its first caller, if it has one, on a backend that does not report outages', () => {
