@@ -190,7 +190,7 @@ export class FlightQueue implements LockKeeper, Asker<FlightWaiter, FlightReply>
       if (outcome.state === 'busy') {
         const { reply, answeredAt } = outcome;
         if (reply.result !== undefined) this.share(waiter, reply, present);
-        else this.foundBusy(reply, present, answeredAt);
+        else this.foundBusy(waiter, reply, present, answeredAt);
       }
     }
     this.asking = undefined;
@@ -226,8 +226,8 @@ export class FlightQueue implements LockKeeper, Asker<FlightWaiter, FlightReply>
       if (mayShareResult(result, size, age, caller.begin, caller.terms)) this.serve(caller, { value, run });
   }
 
-  private foundBusy(reply: FlightBusy, present: readonly FlightWaiter[], now: Moment): void {
-    this.line.foundBusy(reply, now);
+  private foundBusy(waiter: FlightWaiter, reply: FlightBusy, present: readonly FlightWaiter[], now: Moment): void {
+    this.line.foundBusy(reply, now, waiter);
     for (const caller of present) caller.begin ??= reply.reading;
     this.refuseTriers((trier) => this.line.busy(trier));
     if (this.waiting.length === 0) return;

@@ -172,7 +172,7 @@ export class FairQueue implements LockKeeper, Asker<LockWaiter, AcquireReply> {
   }
 
   private foundBusy(waiter: LockWaiter, { reply, answeredAt }: FoundBusy): void {
-    this.line.foundBusy(reply, answeredAt);
+    this.line.foundBusy(reply, answeredAt, waiter);
     if (waiter.settled) this.unregister(waiter);
     else if (!waiter.triesOnce) this.waitForWake(waiter, reply);
     else if (!this.tenure.asksBehindRelease(waiter, reply, () => this.askAgain(waiter)))

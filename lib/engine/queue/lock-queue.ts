@@ -444,7 +444,7 @@ export class LockQueue implements LockKeeper, Asker<LockWaiter, AcquireReply> {
   private foundBusy(waiter: LockWaiter, outcome: FoundBusy): void {
     const { reply, answeredAt } = outcome;
     waiter.follows = false;
-    this.line.foundBusy(reply, answeredAt);
+    this.line.foundBusy(reply, answeredAt, waiter);
     if (reply.newest !== undefined) waiter.newest = reply.newest;
     this.sideBySide = 0; // it is one again after the next grant
     if (outcome.inDoubt) this.abandonOwner(waiter, outcome);

@@ -155,15 +155,20 @@ export class WaitingLine<Queued extends Caller<never> & InLine & Linked<Queued> 
     if (this.resting) this.services.pings.unrest(this);
   }
 
-  /** Records the backend's answer that others hold the lock. */
-  foundBusy(reply: Busy, at: Moment): void {
+  /**
+   * Records the backend's answer that others hold the lock.
+   *
+   * @param asker the caller that had asked; left out: any of them
+   */
+  foundBusy(reply: Busy, at: Moment, asker?: Queued): void {
     const isNews = this.busyReply?.holder === undefined;
     this.failure = undefined;
     this.busyReply = reply;
     this.busyAt = at;
     if (this.services.unlimitedWaits.isDue) this.checkLimit();
-    // Those who come later are looked at when they come.
-    if (isNews) this.expectHolderForAll();
+    // Those who come later are looked at when they come, and when they ask.
+    if (isNews || asker === undefined) this.expectHolderForAll();
+    else this.expectHolder(asker);
   }
 
   private expectHolderForAll(): void {

@@ -4,8 +4,8 @@ import { errorOf } from '../../support/section.js';
 type Run = <T>(work: () => T) => T;
 
 describe('work that a subscriber may run itself', () => {
-  let warnings: string[];
-  let runs: number;
+  let warnings: string[] = [];
+  let runs = 0;
   beforeEach(() => {
     warnings = [];
     runs = 0;

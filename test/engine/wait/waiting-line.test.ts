@@ -307,8 +307,10 @@ describe('a line of callers', () => {
     expect(expected).toEqual([]);
     await runtime.advance(1);
     expect(expected).toEqual(['other:1']);
-    line.watch(join({ waitTime: ms(600) }));
-    expect(expected).toEqual(['other:1', 'other:1']);
+    const late = join({ waitTime: ms(600) });
+    line.watch(late);
+    line.foundBusy({ ...BUSY, holder: 'another:1' }, services.clock.now(), late);
+    expect(expected).toEqual(['other:1', 'other:1', 'another:1']);
     expect(runtime.timers).toBe(1);
   });
 
