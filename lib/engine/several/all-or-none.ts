@@ -1,4 +1,4 @@
-import { BackOff } from '../../backends/back-off.js';
+import { BackOff, FIRST_PAUSE } from '../../backends/back-off.js';
 import type { BackendError } from '../../backends/lock-backend.js';
 import type { Runtime } from '../../backends/runtime.js';
 import type { HolderClient } from '../clients/describe-holder.js';
@@ -228,8 +228,7 @@ class AllOrNone<L> {
 
   /**
    * Pauses for a random time. Otherwise two callers that each hold the lock that the other one needs could give them
-   * back and take them again at the same moments forever. The pauses stay short, because after a few of them the caller
-   * counts as passed over.
+   * back and take them again at the same moments forever.
    */
   private standBack(): Promise<void> {
     const { runtime, fixed } = this;
@@ -243,7 +242,7 @@ class AllOrNone<L> {
       },
       sleep: (delay) => this.pause.sleep(delay),
     });
-    return this.pause.sleep(runtime.random() * 2 ** this.holdAndWait.noteFailedAttempt());
+    return this.pause.sleep(runtime.random() * Math.min(2 ** this.holdAndWait.noteFailedAttempt(), FIRST_PAUSE));
   }
 
   private async waitFor(wanted: Wanted): Promise<void> {
