@@ -53,6 +53,17 @@ describe('acquire-read', () => {
     for (const key of ['a', 'b', READ_LEASE('c:1'), READ_LEASE('c:2', 'b')]) await world.expectLease(key, MINUTE);
   });
 
+  it('lets nobody read whose lease may not be written, and leaves only other readers in the lock', async () => {
+    const asLimited = () =>
+      world.runWithout(['set'], 'acquire-read', [CLOCK, 'a', READ_LEASE('c:1')], [LATER, 0, MINUTE, 0, '0', 'c:1']);
+    await world.redis.set(CLOCK, 1);
+    expect(await asLimited()).toEqual([0, [[expect.stringContaining("can't run this command"), 'none', 'none']]]);
+    expect(await world.keys()).toEqual([CLOCK]);
+    await world.read({ 'd:1': 2 * MINUTE });
+    expect(await asLimited()).toEqual([0, [[expect.stringContaining("can't run this command"), 'hash', 'none']]]);
+    expect(await world.redis.hgetall('a')).toEqual({ mode: 'read', 'd:1': '1' });
+  });
+
   it('lets readers share a lock, which lasts as long as the longest of them', async () => {
     await world.read({ 'd:1': 2 * MINUTE });
     expect(await acquire('c:1')).toEqual([0, expect.any(Number)]);
@@ -194,6 +205,20 @@ describe('release-read', () => {
     });
     expect(heard).toEqual(['redisson_rwlock:{a} 0']);
     expect(await world.redis.keys('*')).toEqual([]);
+  });
+
+  it('takes no field for a reader that does not say how often it holds the lock', async () => {
+    await world.read({ 'c:1': MINUTE, 'd:1': MINUTE });
+    await world.redis.hset('a', 'd:1', 'once');
+    expect(await release('c:1')).toEqual([0]);
+    expect(await world.redis.exists('a')).toBe(0);
+  });
+
+  it('leaves fields that it does not know', async () => {
+    await world.read({ 'c:1': MINUTE });
+    await world.redis.hset('a', 'last read', 'today');
+    expect(await release('c:1')).toEqual([0]);
+    expect(await world.redis.hgetall('a')).toEqual({ mode: 'read', 'last read': 'today' });
   });
 
   it('wakes nobody while another reader has a longer lease', async () => {
