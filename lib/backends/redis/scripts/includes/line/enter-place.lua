@@ -1,6 +1,6 @@
 -- Keeps a place in the line, or makes one at its end, with the terms of a place that is told, or the number of those who
--- may hold the lock. Returns whether it is the first, or there is no memory for it: who
--- has no place listens to releases as who is first does.
+-- may hold the lock. Returns whether it is the first, or there is no memory for it: who has no place listens to releases
+-- as who is first does.
 local function enterPlace(lock, owner, micros, waiterTimeout, kind, permits)
   local places, lapses, terms = lineOf(lock)
   local now = math.floor(micros / 1000)
