@@ -57,10 +57,10 @@ describe('acquire-read', () => {
     const asLimited = () =>
       world.runWithout(['set'], 'acquire-read', [CLOCK, 'a', READ_LEASE('c:1')], [LATER, 0, MINUTE, 0, '0', 'c:1']);
     await world.redis.set(CLOCK, 1);
-    expect(await asLimited()).toEqual([0, [[expect.stringContaining("can't run this command"), 'none', 'none']]]);
+    expect(await asLimited()).toEqual([0, [[expect.any(String), 'none', 'none']]]);
     expect(await world.keys()).toEqual([CLOCK]);
     await world.read({ 'd:1': 2 * MINUTE });
-    expect(await asLimited()).toEqual([0, [[expect.stringContaining("can't run this command"), 'hash', 'none']]]);
+    expect(await asLimited()).toEqual([0, [[expect.any(String), 'hash', 'none']]]);
     expect(await world.redis.hgetall('a')).toEqual({ mode: 'read', 'd:1': '1' });
   });
 
