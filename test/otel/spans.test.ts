@@ -145,10 +145,18 @@ describe('the spans of locks in Redis', () => {
   });
 
   it('show a hand-off within the process', async () => {
-    await Promise.all(Array.from({ length: 5 }, () => locks.withLock('order:1', async () => {})));
-    const handedOff = telemetry.spans('lock acquire').map((span) => about(span).handed_off);
-    expect(handedOff.slice(0, 2)).toEqual([false, true]);
-    expect(telemetry.spans('lock hold')).toHaveLength(5);
+    const acquisitions = () => telemetry.spans('lock acquire').map((span) => about(span).handed_off);
+    let rounds = 0;
+    // On a busy machine, the time for hand-offs may be over before the first body has ended.
+    await until(async () => {
+      const before = acquisitions().length;
+      await Promise.all(Array.from({ length: 5 }, () => locks.withLock('order:1', async () => {})));
+      rounds++;
+      const [first, second] = acquisitions().slice(before);
+      expect(first).toBe(false);
+      return second === true;
+    });
+    expect(telemetry.spans('lock hold')).toHaveLength(5 * rounds);
   });
 
   it('name the holder of a lock that stayed busy', async () => {
