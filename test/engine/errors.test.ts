@@ -56,7 +56,7 @@ describe('an error of this library', () => {
     for (const error of Object.values(others)) expect(error.cause).toBe(cause);
   });
 
-  it('is an instance of its own class and of those that this one extends, and of no other', () => {
+  it('is an instance of its own class and of the classes that it extends, and of no other', () => {
     const kinds = { LockError, LockBusyError, LockSupersededError, LockLostError, LockKeyError };
     const kindsOf = (error: unknown) =>
       Object.entries(kinds).flatMap(([name, kind]) => (error instanceof kind ? [name] : []));

@@ -135,7 +135,7 @@ export class PermitQueue<Waiter extends PermitWaiter<never>> {
   readonly holders: readonly never[] = [];
   /** How many of the callers in the line try once. */
   private triers = 0;
-  /** The waiter for which there were too few permits, as of the last answer to those who wait. */
+  /** The waiter for whom there were too few permits, according to the latest answer to a caller that waits. */
   private blocked: Waiter | undefined;
   private readonly turn: WhenToAsk;
   /** The request that is under way or has to be repeated. */

@@ -166,7 +166,7 @@ export class WaitingLine<Queued extends Caller<never> & InLine & Linked<Queued> 
     this.busyReply = reply;
     this.busyAt = at;
     if (this.services.unlimitedWaits.isDue) this.checkLimit();
-    // Those who come later are looked at when they come, and when they ask.
+    // Later callers are handled when they arrive and when they ask.
     if (isNews || asker === undefined) this.expectHolderForAll();
     else this.expectHolder(asker);
   }

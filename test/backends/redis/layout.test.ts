@@ -148,7 +148,7 @@ describe('the layout in Redis', () => {
     expect(await world.keys()).toEqual(['nestjs_redis_lock_clock']);
   });
 
-  it('keeps the line of those who wait beside the lock, for at most twice as long as they say', async () => {
+  it('keeps the line beside the lock, for at most twice the waiterTimeout of its places', async () => {
     const { backend, lock } = await take('read', { key: 'lock:rw' });
     const writer = { ...lock, type: 'write' as const, owner: world.owner(), waiterTimeout: 5_000 };
     await backend.acquire(writer);

@@ -122,7 +122,7 @@ describe('a wait in which there may be a deadlock', () => {
 describe('the detector of deadlocks', () => {
   let runtime: VirtualRuntime;
   let waits: InProcessWaits;
-  /** Who holds each lock, by its key. */
+  /** The holders of each lock, by the key of the lock. */
   let holders: Map<string, readonly string[]>;
   /** The keys of the locks whose holders were asked for. */
   let asked: string[];
@@ -228,7 +228,7 @@ describe('the detector of deadlocks', () => {
     });
   });
 
-  it('writes who waits for whom under an id of the wait, and again every 250 ms', async () => {
+  it('records each wait under an id of its own, and again every 250 ms', async () => {
     holders.set('lock:busy', ['other:1']);
     begin('owner', 'lock:busy');
     begin('second', 'lock:busy');

@@ -115,7 +115,7 @@ describe('a process that adopts a lock', () => {
     expect(error.message).toBe("The lock 'order' cannot be adopted: it was force-released");
   });
 
-  it('learns whether the lock is free, or who holds it', async () => {
+  it('finds out whether the lock is free and, if not, who holds it', async () => {
     const { ann, locks, ticket } = await open();
     await ann.locks.forceRelease('order');
     expect(await errorOf(locks.adopt(ticket))).toMatchObject({

@@ -101,7 +101,7 @@ describe('a single flight', () => {
     expect(backend.count()).toBe(0);
   });
 
-  it('reports who got the result of whom, and how long they waited', async () => {
+  it('reports whose result a caller got, and how long it waited', async () => {
     const [ann, bob] = [await world.process(), await world.process()];
     const shared: unknown[] = [];
     bob.locks.on('shared', (event) => shared.push(event));

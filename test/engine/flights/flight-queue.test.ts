@@ -319,7 +319,7 @@ describe('the callers of a single flight in one process', () => {
       expect(acquires[2].request).toMatchObject({ owner: late.waiter.owner, begin: undefined });
     });
 
-    it('get a result although the caller for whom it was asked has left', async () => {
+    it('get a result although the caller that asked for it has left', async () => {
       const { abort } = leavable();
       const second = enqueue();
       await busy(100);
@@ -330,7 +330,7 @@ describe('the callers of a single flight in one process', () => {
       expect(second.outcome).toEqual({ value: '"theirs"', run: 'other:1' });
     });
 
-    it('are told who holds the lock when their time ends', async () => {
+    it('get an error that names the holder when their time ends', async () => {
       const call = enqueue({ waitTime: 1_000 });
       await busy(100, { remaining: 5_000 });
       await runtime.advance(1_100);
@@ -421,7 +421,7 @@ describe('the callers of a single flight in one process', () => {
       expect(freed).toContain(owners[1]);
     });
 
-    it('do not ask for a caller who comes meanwhile, unless it tries once', async () => {
+    it('do not ask for a caller that arrives meanwhile, unless it tries once', async () => {
       enqueue();
       await fail(refused());
       enqueue();

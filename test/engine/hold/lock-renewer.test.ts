@@ -89,16 +89,19 @@ describe('the renewer of locks', () => {
     expect(held.settled).toBe(true);
   });
 
-  it.each([false, true])('knows of a renewal by itself until it hears of the answer (failed: %s)', async (failed) => {
-    const { renewer, held, requests, answers } = open();
-    const renewal = renewer.renewAlone(held, 60_000);
-    expect(requests).toMatchObject([{ key: 'lock:order', type: 'fair', owner: 'ann:1', leaseTime: 60_000 }]);
-    answers[0](true);
-    expect(await renewal).toBe(true);
-    expect(held.settled).toBe(false);
-    renewer.answered(held, failed);
-    expect(held.settled).toBe(true);
-  });
+  it.each([false, true])(
+    'treats a lock that it renews alone as unsettled until it hears of the answer (failed: %s)',
+    async (failed) => {
+      const { renewer, held, requests, answers } = open();
+      const renewal = renewer.renewAlone(held, 60_000);
+      expect(requests).toMatchObject([{ key: 'lock:order', type: 'fair', owner: 'ann:1', leaseTime: 60_000 }]);
+      answers[0](true);
+      expect(await renewal).toBe(true);
+      expect(held.settled).toBe(false);
+      renewer.answered(held, failed);
+      expect(held.settled).toBe(true);
+    },
+  );
 
   it('asks for the full lease of a claim by accepting it, which is no reason not to hand it off', async () => {
     const { renewer, held, requests, answer, answers } = open();

@@ -944,7 +944,8 @@ describe('a lease that is extended', () => {
     watchdog.close();
   });
 
-  it('several times lasts as long as the shortest that may be executed last', async () => {
+  /** A lease that is extended to 60 s and to 90 s. The test opens the answers. */
+  const extendedTwice = () => {
     const kennel = new Kennel();
     const { watchdog } = kennel;
     const thing = kennel.guard('order');
@@ -953,6 +954,11 @@ describe('a lease that is extended', () => {
       kennel.answer = () => answers[index].promise.then(() => true);
       return watchdog.extend(thing, lease);
     });
+    return { thing, answers, shorter, longer };
+  };
+
+  it('several times lasts as long as the shortest that may be executed last', async () => {
+    const { thing, answers, shorter, longer } = extendedTwice();
     answers[1].open();
     await longer;
     expect(thing.leaseEnd).toBe(LEASE);
@@ -962,14 +968,7 @@ describe('a lease that is extended', () => {
   });
 
   it('several times lasts longer with each answer, if the shorter one comes first', async () => {
-    const kennel = new Kennel();
-    const { watchdog } = kennel;
-    const thing = kennel.guard('order');
-    const answers = [latch(), latch()];
-    const [shorter, longer] = [60_000, 90_000].map((lease, index) => {
-      kennel.answer = () => answers[index].promise.then(() => true);
-      return watchdog.extend(thing, lease);
-    });
+    const { thing, answers, shorter, longer } = extendedTwice();
     answers[0].open();
     await shorter;
     expect(thing.leaseEnd).toBe(60_000);
