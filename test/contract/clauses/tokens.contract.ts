@@ -27,7 +27,7 @@ export function describeTokens(world: ContractWorld, type: HeldType): void {
     tokens.push((await next(type, ann, bob)).token);
     await eve.forceRelease();
     tokens.push((await eve.take({ leaseTime: LAPSING })).token);
-    await world.elapse(LAPSING);
+    await world.lapse(eve);
     tokens.push((await ann.take()).token);
     await ann.release();
     tokens.push((await bob.take()).token);

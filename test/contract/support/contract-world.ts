@@ -162,4 +162,11 @@ export class ContractWorld {
     await owner.take({ leaseTime: time });
     await until(async () => (await owner.inspect()).mode === 'free');
   }
+
+  /** Settles when the owner's lease of {@link LAPSING} ms has ended, which it took on a lock that nobody else holds. */
+  async lapse(owner: Owner): Promise<void> {
+    await this.elapse(LAPSING);
+    // A database may end one session slightly earlier than another.
+    await this.until(async () => (await owner.inspect()).mode === 'free');
+  }
 }
