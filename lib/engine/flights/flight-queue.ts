@@ -124,7 +124,7 @@ export class FlightQueue implements LockKeeper, Asker<FlightWaiter, FlightReply>
   }
 
   private refuseTriers(errorOf: (trier: FlightWaiter) => Error): void {
-    for (const trier of this.waiting) if (trier.triesOnce && trier.asked) this.line.dismiss(trier, errorOf(trier));
+    this.line.refuseWhere((waiter) => (waiter.triesOnce && waiter.asked ? errorOf(waiter) : undefined));
   }
 
   /** Has no effect on a caller that has left. */
@@ -211,7 +211,7 @@ export class FlightQueue implements LockKeeper, Asker<FlightWaiter, FlightReply>
     }
     this.serve(waiter, held);
     for (const caller of this.waiting) if (!caller.triesOnce) caller.joins = caller.asked ? 'yes' : 'unknown';
-    for (const caller of this.waiting) if (caller.triesOnce) this.line.dismiss(caller, this.line.busy(caller));
+    this.line.refuseWhere((caller) => (caller.triesOnce ? this.line.busy(caller) : undefined));
   }
 
   /** Gives a result to all callers that may get it. */

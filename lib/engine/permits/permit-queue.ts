@@ -187,21 +187,18 @@ export class PermitQueue<Waiter extends PermitWaiter<never>> {
     this.advance();
   }
 
-  /** Called when a caller has left the line: its time has ended, or it was refused. */
-  left(waiter: Waiter): void {
-    this.forget(waiter);
+  /** Called when callers have left the line: their time has ended, or they were refused. */
+  left(waiters: readonly Waiter[]): void {
+    for (const waiter of waiters) this.forget(waiter);
     if (this.length === 0) this.turn.onEmpty();
-    else if (waiter === this.blocked && this.line.failure === undefined) this.turn.recheck();
+    else if (this.blocked !== undefined && waiters.includes(this.blocked) && this.line.failure === undefined)
+      this.turn.recheck();
     this.advance();
   }
 
   /** Shutdown: rejects all waiters except those in a lock scope, which may need the permits to finish. */
   rejectWaiters(): void {
-    const { blocked } = this;
-    this.blocked = undefined; // otherwise its refusal would ask for the next waiter, which may be refused as well
     this.line.refuseWhere(({ scoped, name }) => (scoped ? undefined : shutdownError('Waiting', name)));
-    if (blocked?.settled === false) this.blocked = blocked;
-    else if (blocked !== undefined && this.length > 0 && this.line.failure === undefined) this.turn.recheck();
   }
 
   /** Rejects all waiters. Settles when the request under way is answered. */

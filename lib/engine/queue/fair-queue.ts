@@ -87,10 +87,12 @@ export class FairQueue implements LockKeeper, Asker<LockWaiter, AcquireReply> {
     this.ask(waiter);
   }
 
-  /** Gives up the position of a waiter in the backend's queue: at once, or when its pending request is answered. */
-  left(waiter: LockWaiter): void {
-    this.forgetWaiter(waiter);
-    if (waiter.attempt === undefined) this.unregister(waiter);
+  /** Gives up the positions of waiters in the backend's queue: at once, or when their pending requests are answered. */
+  left(waiters: readonly LockWaiter[]): void {
+    for (const waiter of waiters) {
+      this.forgetWaiter(waiter);
+      if (waiter.attempt === undefined) this.unregister(waiter);
+    }
     this.services.runtime.detached(() => this.endIfIdle());
   }
 

@@ -180,14 +180,14 @@ export class LockQueue implements LockKeeper, Asker<LockWaiter, AcquireReply> {
     if (waiting.first === waiter || !this.isOneByOne) this.serveNext();
   }
 
-  /** Removes the traces of a waiter in the backend: at once, or when its pending request is answered. */
-  left(waiter: LockWaiter): void {
+  /** Removes the traces of waiters in the backend: at once, or when their pending requests are answered. */
+  left(waiters: readonly LockWaiter[]): void {
     if (this.line.isEmpty) {
       this.again?.onEmpty();
       // Stops the request that waits in the backend, because nobody waits for its answer any more.
       if (this.asking !== undefined) this.services.backend.blocking?.stop(this.asking);
     }
-    if (waiter.attempt === undefined) this.checkPlace();
+    if (waiters.some(({ attempt }) => attempt === undefined)) this.checkPlace();
     this.services.runtime.detached(() => this.resume());
   }
 
@@ -486,9 +486,8 @@ export class LockQueue implements LockKeeper, Asker<LockWaiter, AcquireReply> {
     const { line } = this;
     if (reason instanceof BackendError) {
       line.failure = reason;
-      for (const waiter of this.waiting)
-        if (waiter.triesOnce || waiter.scoped) line.dismiss(waiter, line.unavailable(waiter));
-      return;
+      const mayWait = ({ triesOnce, scoped }: LockWaiter) => !triesOnce && !scoped;
+      return line.refuseWhere((waiter) => (mayWait(waiter) ? undefined : line.unavailable(waiter)));
     }
     line.foundBusy(reason, this.services.clock.now());
     this.waitsInBackend = true;

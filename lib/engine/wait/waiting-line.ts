@@ -29,8 +29,8 @@ interface QueueOfLine<Queued> {
   readonly isUndecided?: boolean;
   /** Describes what the callers wait for, for the log, if it is not a lock with a known holder. */
   describeObstacle?(write: (obstacle: string) => void): Promise<void>;
-  /** Called after a waiter has left the line without being served. */
-  left(waiter: Queued): void;
+  /** Called after waiters have left the line without being served, in the order of their arrival. */
+  left(waiters: readonly Queued[]): void;
 }
 
 /**
@@ -83,22 +83,27 @@ export class WaitingLine<Queued extends Caller<never> & InLine & Linked<Queued> 
     waiter.watch((reason) => {
       // When the caller's signal aborts, this error is discarded, so it must not emit a `busy` event.
       const error = reason === 'abort' ? this.unavailable(waiter) : this.refusal(waiter);
-      this.leave(waiter);
+      this.leave([waiter]);
       return error;
     });
   }
 
   /** Removes a waiter that was not served, and refuses it. */
   dismiss(waiter: Queued, error: Error): void {
-    this.leave(waiter);
+    this.leave([waiter]);
     waiter.refuse(error);
   }
 
+  /** Refuses all waiters that get an error. They leave together, so that the queue asks for none of them meanwhile. */
   refuseWhere(errorOf: (waiter: Queued) => Error | undefined): void {
+    const errors = new Map<Queued, Error>();
     for (const waiter of this.waiters) {
       const error = errorOf(waiter);
-      if (error !== undefined) this.dismiss(waiter, error);
+      if (error !== undefined) errors.set(waiter, error);
     }
+    if (errors.size === 0) return;
+    this.leave([...errors.keys()]);
+    for (const [waiter, error] of errors) waiter.refuse(error);
   }
 
   /** Records that a waiter's request failed, and refuses the waiter if another request would fail, too. */
@@ -126,9 +131,8 @@ export class WaitingLine<Queued extends Caller<never> & InLine & Linked<Queued> 
     return wasWaiting;
   }
 
-  private leave(waiter: Queued): void {
-    this.remove(waiter);
-    this.queue.left(waiter);
+  private leave(waiters: readonly Queued[]): void {
+    this.queue.left(waiters.filter((waiter) => this.remove(waiter)));
   }
 
   // ── What they wait for ─────────────────────────────────────────────────────────────────────────────────────────────

@@ -742,6 +742,19 @@ describe('a queue of callers from which one leaves', () => {
     expect(backend.owners('acquire').slice(2)).toEqual([reader.owner]);
   });
 
+  it('asks for none of those who are refused together', async () => {
+    const { backend, queue, runtime, arrive } = lockScene('write');
+    const [writer, reader] = [arrive(), arrive({ type: 'read' })];
+    const { owner } = writer;
+    await backend.last('acquire').busy();
+    await backend.confirm();
+    await backend.last('acquire').busy();
+    queue.line.refuseWhere(() => new Error('shutdown'));
+    await runtime.settle();
+    expect([writer.outcome, reader.outcome]).toEqual(['Error', 'Error']);
+    expect([backend.owners('removeWaiter'), backend.count('acquire')]).toEqual([[owner], 2]);
+  });
+
   it('gives up the announcement of a writer at once, although an adoption has reserved the lock', async () => {
     const { backend, queue, runtime, guest, arrive } = lockScene('write');
     const { waiter, leave } = guest();

@@ -19,7 +19,7 @@ describe('a line of callers', () => {
       askedAt: undefined as number | undefined,
       isUndecided: undefined as boolean | undefined,
       describeObstacle: undefined as ((write: (obstacle: string) => void) => Promise<void>) | undefined,
-      left: (waiter: LockWaiter) => void left.push(waiter),
+      left: (waiters: readonly LockWaiter[]) => void left.push(...waiters),
     };
     const line: WaitingLine = new WaitingLine(services, queue);
     services.work.permitQueues.set(KEY, { line, length: 1, rejectWaiters: () => {}, close: async () => {} });
@@ -84,6 +84,29 @@ describe('a line of callers', () => {
       line.refuseWhere((waiter) => (waiter === second ? undefined : unavailable));
       expect([first.error, second.error, third.error]).toEqual([unavailable, undefined, unavailable]);
       expect(left).toEqual([first, third]);
+    });
+
+    it('together with others that are refused, before the queue learns of any of them', () => {
+      const { line, queue, join } = setUp();
+      const [first, second] = [join(), join()];
+      const calls: unknown[] = [];
+      queue.left = (waiters) => void calls.push([...waiters], line.isEmpty, first.outcome);
+      line.refuseWhere(() => unavailable);
+      expect(calls).toEqual([[first, second], true, undefined]);
+      line.refuseWhere(() => unavailable);
+      expect(calls).toHaveLength(3);
+    });
+
+    it('once, although a listener lets it leave while others are refused', () => {
+      const { line, queue, join } = setUp();
+      const [first, second] = [join(), join()];
+      const calls: unknown[] = [];
+      queue.left = (waiters) => void calls.push([...waiters]);
+      line.refuseWhere((waiter) => {
+        if (waiter === second) line.dismiss(first, new Error('aborted'));
+        return unavailable;
+      });
+      expect([calls, first.outcome, second.error]).toEqual([[[first], [second]], 'Error', unavailable]);
     });
 
     it('whose request has failed for good, but not one that may try again, or has left', () => {
