@@ -27,36 +27,53 @@
 -- @include acquisition-deadline
 -- @include acquisition-arguments
 -- @include ttl-replies
--- @include server-time
 -- @include prefixed
--- @include publish-to
--- @include expire
 -- @include is-owner
 -- @include permits/first-to-end
 -- @include type-of
 -- @include lock-fields
 -- @include holder
 -- @include plain/why-owner-waits
--- @include plain/take-plain
 -- @include add-unless-full
--- @include tokens
--- @include reserve-fenced-tokens
 -- @include line/line-of
 -- @include line/keep-line
 -- @include line/keep-place
 -- @include line/first-in-line
+-- @include line/permit-of-place
+-- @include line/enter-place
+-- @include line/this-server
+-- @include line/terms-of-grant
+local clock, lock, counter = KEYS[1], KEYS[2], KEYS[3]
+local reserve, owner, waiterTimeout, publish = tonumber(ARGV[4]), ARGV[5], tonumber(ARGV[6]), ARGV[7]
+local superseded, order = ARGV[9], tonumber(ARGV[10])
+
+local function enterBehind(busy)
+  local newTerms = ARGV[8] ~= ''
+    and termsOfGrant(ARGV[8], reserve, ARGV[2], clock, counter and 'f' or 'r')
+    or nil
+  local isFirst = enterPlace(lock, owner, micros, waiterTimeout, newTerms)
+  return { busy[1], busy[2] or '', busy[3] or '', isFirst and 1 or 0, superseded, order }
+end
+
+-- Handles a busy lock first, because defining the functions for the rest takes an eighth of the time.
+local busy = whyOwnerWaits(lock, owner)
+if busy and not superseded then
+  return enterBehind(busy)
+end
+
+-- @include server-time
+-- @include publish-to
+-- @include expire
+-- @include plain/take-plain
+-- @include tokens
+-- @include reserve-fenced-tokens
 -- @include line/token-of-grant
 -- @include line/grant-permits
 -- @include line/serve-line
 -- @include line/enter-as-newest
--- @include line/enter-place
-local clock, lock, counter = KEYS[1], KEYS[2], KEYS[3]
-local reserve, owner, waiterTimeout, publish = tonumber(ARGV[4]), ARGV[5], tonumber(ARGV[6]), ARGV[7]
 local places, lapses, terms = lineOf(lock)
 local now = math.floor(micros / 1000)
-local superseded, order = ARGV[9], tonumber(ARGV[10])
 
-local busy = whyOwnerWaits(lock, owner)
 if superseded then
   superseded, order = enterAsNewest(lock, publish, owner, tonumber(superseded), order, micros, waiterTimeout)
   if superseded == -1 and (busy or redis.call('EXISTS', lock) == 0) then
@@ -70,20 +87,15 @@ if not busy and redis.call('EXISTS', lock) == 0 then
     busy = whyOwnerWaits(lock, owner) or told or whyHeadStartWaits(lock, lapses, now)
   end
 end
-
-if not busy then
-  leaveLine(places, lapses, terms, owner)
-  if counter then
-    reserveFencedTokens(counter, clock, reserve)
-  else
-    reserveTokens(clock, reserve, 1)
-  end
-  takePlain(lock, owner, lease)
-  return { nextToken(), reserved, superseded or 1 }
+if busy then
+  return enterBehind(busy)
 end
 
-local newTerms = ARGV[8] ~= ''
-  and termsOfGrant(ARGV[8], reserve, ARGV[2], clock, counter and 'f' or 'r')
-  or nil
-local isFirst = enterPlace(lock, owner, micros, waiterTimeout, newTerms)
-return { busy[1], busy[2] or '', busy[3] or '', isFirst and 1 or 0, superseded, order }
+leaveLine(places, lapses, terms, owner)
+if counter then
+  reserveFencedTokens(counter, clock, reserve)
+else
+  reserveTokens(clock, reserve, 1)
+end
+takePlain(lock, owner, lease)
+return { nextToken(), reserved, superseded or 1 }

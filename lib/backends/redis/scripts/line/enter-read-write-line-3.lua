@@ -26,8 +26,6 @@
 -- @include server-time
 -- @include prefixed
 -- @include suffixed
--- @include publish-to
--- @include expire
 -- @include is-owner
 -- @include permits/first-to-end
 -- @include type-of
@@ -41,24 +39,15 @@
 -- @include read-write/holds-in
 -- @include read-write/longest-hold
 -- @include read-write/longest-reader
--- @include read-write/fit-to-readers
--- @include tokens
--- @include reserve-fenced-tokens
 -- @include line/line-of
 -- @include line/place-before
 -- @include read-write/why-reader-waits
 -- @include read-write/why-writer-waits
--- @include read-write/write-read-lease
--- @include read-write/take-reader
--- @include read-write/set-write-lease
--- @include read-write/take-writer
 -- @include add-unless-full
--- @include line/first-in-line
--- @include line/token-of-grant
 -- @include line/keep-line
 -- @include line/keep-place
--- @include line/grant-permits
--- @include line/serve-line
+-- @include line/first-in-line
+-- @include line/permit-of-place
 -- @include line/enter-place
 -- @include line/is-held-by-others
 local lock, reserve, owner, waiterTimeout, publish = KEYS[2], tonumber(ARGV[4]), ARGV[5], tonumber(ARGV[6]), ARGV[7]
@@ -75,24 +64,46 @@ local function whyOwnerMustWait()
   return placeBefore(lock, owner, false, math.floor(micros / 1000))
 end
 
+local function enterBehind(busy)
+  local isFirst = enterPlace(lock, owner, micros, waiterTimeout, reads and 't read' or 't write')
+  local listensAs = busy[3] or ((isFirst or reads) and isHeldByOthers((lockFields(lock))) and 'write') or ''
+  return { busy[1], busy[2], listensAs, 0 }
+end
+
+-- Handles a busy lock first, because defining the functions for the rest takes time.
 local busy = whyOwnerMustWait()
-if busy and redis.call('EXISTS', lock) == 0 then
+local isLeftToOthers = busy and redis.call('EXISTS', lock) == 0
+if busy and not isLeftToOthers then
+  return enterBehind(busy)
+end
+
+-- @include publish-to
+-- @include expire
+-- @include read-write/fit-to-readers
+-- @include read-write/write-read-lease
+-- @include read-write/take-reader
+-- @include read-write/set-write-lease
+-- @include read-write/take-writer
+-- @include tokens
+-- @include reserve-fenced-tokens
+-- @include line/this-server
+-- @include line/token-of-grant
+-- @include line/grant-permits
+-- @include line/serve-line
+if isLeftToOthers then
   serveLine(lock, publish)
   busy = whyOwnerMustWait()
 end
-
-if not busy then
-  reserveTokens(KEYS[1], reserve, 1)
-  if reads then
-    local places, lapses, terms = lineOf(lock)
-    leaveLine(places, lapses, terms, owner)
-    takeReader(lock, owner, leaseTime)
-  else
-    takeWriter(lock, owner, leaseTime)
-  end
-  return { nextToken(), reserved, 1 }
+if busy then
+  return enterBehind(busy)
 end
 
-local isFirst = enterPlace(lock, owner, micros, waiterTimeout, reads and 't read' or 't write')
-local listensAs = busy[3] or ((isFirst or reads) and isHeldByOthers((lockFields(lock))) and 'write') or ''
-return { busy[1], busy[2], listensAs, 0 }
+reserveTokens(KEYS[1], reserve, 1)
+if reads then
+  local places, lapses, terms = lineOf(lock)
+  leaveLine(places, lapses, terms, owner)
+  takeReader(lock, owner, leaseTime)
+else
+  takeWriter(lock, owner, leaseTime)
+end
+return { nextToken(), reserved, 1 }

@@ -63,8 +63,10 @@ end
 -- @include reserve-fenced-tokens
 -- @include line/line-of
 -- @include line/first-in-line
+-- @include line/this-server
 -- @include line/token-of-grant
 -- @include type-of
+-- @include line/permit-of-place
 -- @include line/grant-permits
 -- @include line/serve-line
 for i, answer in ipairs(answers) do

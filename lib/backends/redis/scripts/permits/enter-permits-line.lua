@@ -20,10 +20,7 @@
 -- @include acquisition-deadline
 -- @include acquisition-arguments
 -- @include ttl-replies
--- @include server-time
 -- @include prefixed
--- @include publish-to
--- @include expire
 -- @include is-owner
 -- @include permits/first-to-end
 -- @include type-of
@@ -31,38 +28,51 @@
 -- @include holder
 -- @include permits/holds-permit
 -- @include permits/why-permit-waits
--- @include permits/fit-to-permits
--- @include permits/take-permit
 -- @include add-unless-full
--- @include tokens
--- @include reserve-fenced-tokens
 -- @include line/line-of
 -- @include line/keep-line
 -- @include line/keep-place
 -- @include line/first-in-line
--- @include line/token-of-grant
--- @include line/grant-permits
--- @include line/serve-line
+-- @include line/permit-of-place
 -- @include line/enter-place
 local clock, lock, reserve, owner = KEYS[1], KEYS[2], tonumber(ARGV[4]), ARGV[5]
 local waiterTimeout, publish, permits = tonumber(ARGV[6]), ARGV[7], tonumber(ARGV[8])
 local places, lapses, terms = lineOf(lock)
 local now = math.floor(micros / 1000)
 
+local function enterBehind(busy)
+  local isFirst = enterPlace(lock, owner, micros, waiterTimeout, nil, permits)
+  return { busy[1], busy[2] or '', busy[3] or '', isFirst and 1 or 0 }
+end
+
+-- Handles a busy lock first, because defining the functions for the rest takes time.
 local busy = whyPermitWaits(lock, owner, permits, now)
+if busy then
+  return enterBehind(busy)
+end
+
+-- @include server-time
+-- @include publish-to
+-- @include expire
+-- @include permits/fit-to-permits
+-- @include permits/take-permit
+-- @include tokens
+-- @include reserve-fenced-tokens
+-- @include line/this-server
+-- @include line/token-of-grant
+-- @include line/grant-permits
+-- @include line/serve-line
 -- Whoever was granted a permit before takes it now, and leaves the room for others as it is.
-local first = not busy and not holdsPermit(lock, owner, now) and firstInLine(places, lapses, terms, now)
+local first = not holdsPermit(lock, owner, now) and firstInLine(places, lapses, terms, now)
 if first and first ~= owner then
   local told = serveLine(lock, publish)
   busy = whyPermitWaits(lock, owner, permits, now) or told or whyHeadStartWaits(lock, lapses, now)
 end
-
-if not busy then
-  leaveLine(places, lapses, terms, owner)
-  reserveTokens(clock, reserve, 1)
-  takePermit(lock, owner, leaseTime, now)
-  return { nextToken(), reserved, 1 }
+if busy then
+  return enterBehind(busy)
 end
 
-local isFirst = enterPlace(lock, owner, micros, waiterTimeout, nil, permits)
-return { busy[1], busy[2] or '', busy[3] or '', isFirst and 1 or 0 }
+leaveLine(places, lapses, terms, owner)
+reserveTokens(clock, reserve, 1)
+takePermit(lock, owner, leaseTime, now)
+return { nextToken(), reserved, 1 }

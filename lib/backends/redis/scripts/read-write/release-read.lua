@@ -74,8 +74,10 @@ end
 -- @include reserve-fenced-tokens
 -- @include line/line-of
 -- @include line/first-in-line
+-- @include line/this-server
 -- @include line/token-of-grant
 -- @include type-of
+-- @include line/permit-of-place
 -- @include line/grant-permits
 -- @include line/serve-line
 for _, lock in ipairs(changed) do

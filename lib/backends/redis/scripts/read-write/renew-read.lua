@@ -22,8 +22,10 @@
 -- @include reserve-fenced-tokens
 -- @include line/line-of
 -- @include line/first-in-line
+-- @include line/this-server
 -- @include line/token-of-grant
 -- @include type-of
+-- @include line/permit-of-place
 -- @include line/grant-permits
 -- @include line/serve-line
 -- @include line/wake-line-if-shorter

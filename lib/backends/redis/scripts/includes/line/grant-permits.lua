@@ -1,9 +1,6 @@
 -- For how many ms a lock is granted to the first place of its line: CLAIM in line-backend.ts.
 local CLAIM = 1000
 
--- A place that wants a lock which n may hold notes n in the time at which it lapses: as a fraction, in 2048ths of a ms.
-local PERMIT = 1 / 2048
-
 -- The terms of a place that is told when it may read.
 local READS = 't read'
 

@@ -1,16 +1,5 @@
--- The terms of a place that gets a token with the lock: `g`, a nonce, how many tokens to reserve, the highest token that
--- its process has seen, the clock of the tokens, `f` if the lock is fenced, the time in µs, and the server. A place without
--- terms gets no token.
+-- See terms-of-grant.lua. A place without such terms gets no token.
 local TERMS_OF_GRANT = '^g (%S+) (%d+) (%d+) (%S+) (%l) (%d+) (%S+)$'
-
--- The address of a table of this server. Another server, such as a replica that has become the master, has another one.
-local function thisServer()
-  return string.match(tostring(redis), '%S+$')
-end
-
-local function termsOfGrant(nonce, reserve, highest, clock, kind)
-  return string.format('g %s %d %s %s %s %.0f %s', nonce, reserve, highest, clock, kind, micros, thisServer())
-end
 
 -- Takes the token of a lock that is now granted to a place with these terms. Returns what the message says about it: the
 -- nonce, the token, how many more are reserved, and how many ms ago the place got its terms, or '' without a token. The
