@@ -123,6 +123,17 @@ export class LockKeyError extends LockError {
  */
 export class LockAbortedError extends LockError {
   static override readonly brand = 'LockAbortedError';
+
+  /**
+   * Whether the call got no lock because its service is shutting down. Nothing was locked, so another process can do the
+   * same work.
+   */
+  readonly byShutdown: boolean;
+
+  constructor(message: string, lockName: string, options?: { cause?: unknown; byShutdown?: boolean }) {
+    super(message, lockName, options);
+    this.byShutdown = options?.byShutdown === true;
+  }
 }
 
 /**

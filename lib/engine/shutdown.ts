@@ -2,9 +2,8 @@ import { LockAbortedError } from './errors.js';
 import type { Synchronizers } from './permits/synchronizers.js';
 import { leasesWaitingFor } from './scope/lock-scope.js';
 import type { Services } from './services.js';
-import type { Caller } from './wait/caller.js';
 import { settlesWithin } from './wait/settles-within.js';
-import { shutdownError } from './wait/wait-errors.js';
+import { waitEndedError } from './wait/wait-errors.js';
 
 /** How much of the last commandTimeout is reserved for closing connections at most, in milliseconds. */
 const LONGEST_CLOSE = 500;
@@ -83,9 +82,9 @@ export class Shutdown {
 
   private rejectWaiters(whom: (caller: { readonly scoped: boolean }) => boolean): void {
     const { queues, several } = this.services.work;
-    const errorOf = ({ name }: Caller<never>) => shutdownError('Waiting', name);
-    for (const { line } of queues.values()) line.refuseWhere((caller) => (whom(caller) ? errorOf(caller) : undefined));
-    for (const locks of several) if (whom(locks)) locks.refuseWhere(errorOf);
+    for (const { line } of queues.values())
+      line.refuseWhere((caller) => (whom(caller) ? waitEndedError(caller) : undefined));
+    for (const locks of several) if (whom(locks)) locks.refuseWhere(waitEndedError);
   }
 
   private async end(): Promise<void> {

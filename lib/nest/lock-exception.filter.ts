@@ -1,6 +1,7 @@
 import { type ArgumentsHost, Catch, type ExceptionFilter, Logger, Optional } from '@nestjs/common';
 import { throwError } from 'rxjs';
 import {
+  LockAbortedError,
   LockBusyError,
   LockConfigurationError,
   LockDeadlockError,
@@ -15,21 +16,21 @@ export interface LockExceptionFilterOptions {
   readonly busy?: number;
   /** The HTTP status for a call that a later one has superseded. Default: 409 Conflict. */
   readonly superseded?: number;
-  /** The HTTP status for a Redis that does not answer. Default: 503 Service Unavailable. */
+  /** The HTTP status for a Redis that does not answer, and for a shutdown. Default: 503 Service Unavailable. */
   readonly unavailable?: number;
   /** The HTTP status for a request from which no lock name can be made. Default: 400 Bad Request. */
   readonly badKey?: number;
 }
 
-type Refusal = LockBusyError | LockDeadlockError | LockKeyError | LockUnavailableError;
+type Refusal = LockAbortedError | LockBusyError | LockDeadlockError | LockKeyError | LockUnavailableError;
 
 /**
  * Sends a response to a client whose handler did not get its lock, because the lock stayed busy, Redis did not answer,
- * there was a deadlock, or no lock name can be made from the request, such as `sku:undefined`. It works on any
- * transport. The response never contains the lock's name or its holder:
+ * the application is shutting down, there was a deadlock, or no lock name can be made from the request, such as
+ * `sku:undefined`. It works on any transport. The response never contains the lock's name or its holder:
  *
- * - HTTP (Express, Fastify): 423 Locked, 503 Service Unavailable if Redis does not answer, or 400 Bad Request if there
- *   is no name, in NestJS's format. If a caller of this process holds the lock with a fixed lease, `Retry-After` is the
+ * - HTTP (Express, Fastify): 423 Locked, 503 Service Unavailable if Redis does not answer or the application is shutting
+ *   down, or 400 Bad Request if there is no name, in NestJS's format. If a caller of this process holds the lock with a fixed lease, `Retry-After` is the
  *   remaining time of that lease. Otherwise it is 1 to 3 seconds at random, so that clients do not all retry at once.
  *   A call that a later one has superseded (`newest`) gets 409 Conflict without `Retry-After`, because it need not try
  *   again;
@@ -46,13 +47,14 @@ type Refusal = LockBusyError | LockDeadlockError | LockKeyError | LockUnavailabl
  * ```
  *
  * A deadlock is logged as an error, because it is a defect in the code, even though the client may try again. If Redis
- * does not answer, the reason is logged. If something else is stored under the lock's name, that is not the client's
+ * does not answer, the reason is logged. Nothing is logged for a call whose own `signal` has ended its wait, such as that
+ * of a client that has gone; its response is 503. If something else is stored under the lock's name, that is not the client's
  * fault: it is logged as an error, and the response is 500. A response that has begun is ended.
  *
  * @throws LockConfigurationError from the constructor for a status that is not an HTTP error
  * @publicApi
  */
-@Catch(LockBusyError, LockDeadlockError, LockKeyError, LockUnavailableError)
+@Catch(LockAbortedError, LockBusyError, LockDeadlockError, LockKeyError, LockUnavailableError)
 export class LockExceptionFilter implements ExceptionFilter<Refusal> {
   private static readonly logger = new Logger(LockExceptionFilter.name);
   private readonly busy: Answer;
@@ -71,8 +73,9 @@ export class LockExceptionFilter implements ExceptionFilter<Refusal> {
   catch(refusal: Refusal, host: ArgumentsHost): unknown {
     const transport = host.getType<string>();
     const answer = this.answerTo(refusal);
-    if (answer === this.unavailable || answer === INTERNAL) LockExceptionFilter.logger.error(refusal.message);
-    else if (refusal instanceof LockDeadlockError || transport === 'rpc')
+    if (refusal instanceof LockUnavailableError || answer === INTERNAL)
+      LockExceptionFilter.logger.error(refusal.message);
+    else if (refusal instanceof LockDeadlockError || isByShutdown(refusal) || transport === 'rpc')
       LockExceptionFilter.logger.warn(refusal.message);
     switch (transport) {
       case 'http':
@@ -88,6 +91,9 @@ export class LockExceptionFilter implements ExceptionFilter<Refusal> {
 
   private answerTo(refusal: Refusal): Answer {
     if (refusal instanceof LockUnavailableError) return this.unavailable;
+    // Without a cause, it is the reason why a body was told to stop, which has run.
+    if (refusal instanceof LockAbortedError)
+      return refusal.byShutdown || 'cause' in refusal ? this.unavailable : INTERNAL;
     if (refusal instanceof LockSupersededError) return this.superseded;
     if (!(refusal instanceof LockKeyError)) return this.busy;
     // With a cause, it is about what Redis has under the name.
@@ -102,12 +108,15 @@ interface Answer {
   readonly error: string;
   readonly code: string;
   readonly message: string;
+  /** Whether the client may try again. */
+  readonly mayRetry?: true;
 }
 
 const BUSY: Omit<Answer, 'statusCode'> = {
   error: 'Locked',
   code: 'LOCKED',
   message: 'Somebody else is working on this right now, try again later',
+  mayRetry: true,
 };
 const SUPERSEDED: Omit<Answer, 'statusCode'> = {
   error: 'Conflict',
@@ -118,6 +127,7 @@ const UNAVAILABLE: Omit<Answer, 'statusCode'> = {
   error: 'Service Unavailable',
   code: 'UNAVAILABLE',
   message: 'This cannot be done right now, try again later',
+  mayRetry: true,
 };
 
 const BAD_KEY: Omit<Answer, 'statusCode'> = {
@@ -169,7 +179,7 @@ function emitTo(socket: Socket, answer: Answer): void {
   else socket.emit?.('exception', messageOf(answer));
 }
 
-function respond(refusal: Refusal, { statusCode, message, error }: Answer, response: Response): void {
+function respond(refusal: Refusal, answer: Answer, response: Response): void {
   const raw = response.raw ?? response;
   // NestJS's filter does the same. Otherwise the client would wait for the rest.
   if (raw.headersSent) {
@@ -177,9 +187,13 @@ function respond(refusal: Refusal, { statusCode, message, error }: Answer, respo
     return;
   }
   if (response.sent) return;
-  const mayRetry = !(refusal instanceof LockKeyError || refusal instanceof LockSupersededError);
+  const { statusCode, message, error, mayRetry } = answer;
   if (mayRetry) response.header('Retry-After', String(retryAfter(refusal)));
   response.status(statusCode).send({ statusCode, message, error });
+}
+
+function isByShutdown(refusal: Refusal): boolean {
+  return refusal instanceof LockAbortedError && refusal.byShutdown;
 }
 
 function retryAfter(error: Refusal): number {

@@ -5,7 +5,7 @@ import type { RequestId } from '../../backends/synchronizer-backend.js';
 import { LockAbortedError, LockBusyError } from '../errors.js';
 import type { Services } from '../services.js';
 import { Caller, type WaitTerms } from '../wait/caller.js';
-import { type InLine, permanentError, shutdownError } from '../wait/wait-errors.js';
+import { type InLine, permanentError, waitEndedError } from '../wait/wait-errors.js';
 import { WaitingLine } from '../wait/waiting-line.js';
 import { WhenToAsk } from '../wait/when-to-ask.js';
 import { describeObstacle } from './describe-obstacle.js';
@@ -198,14 +198,17 @@ export class PermitQueue<Waiter extends PermitWaiter<never>> {
 
   /** Shutdown: rejects all waiters except those in a lock scope, which may need the permits to finish. */
   rejectWaiters(): void {
-    this.line.refuseWhere(({ scoped, name }) => (scoped ? undefined : shutdownError('Waiting', name)));
+    this.line.refuseWhere((waiter) => (waiter.scoped ? undefined : waitEndedError(waiter)));
   }
 
   /** Rejects all waiters. Settles when the request under way is answered. */
   async close(): Promise<void> {
     this.closed = true;
     this.line.refuseWhere(
-      ({ what, name }) => new LockAbortedError(`Waiting for ${what} ended because the lock service was closed`, name),
+      ({ what, name }) =>
+        new LockAbortedError(`Waiting for ${what} ended because the lock service was closed`, name, {
+          byShutdown: true,
+        }),
     );
     this.turn.close();
     this.endSettlementPause();

@@ -3,7 +3,7 @@ import { isTicketOwner } from '../../backends/owner-ids.js';
 import type { HolderClient } from '../clients/describe-holder.js';
 import { LockAbortedError, LockBusyError, LockKeyError, LockSupersededError, LockUnavailableError } from '../errors.js';
 import type { EventHub } from '../events/event-hub.js';
-import type { WaitTerms } from './caller.js';
+import type { Caller, WaitTerms } from './caller.js';
 
 /** The known details of a lock's current holder. */
 export interface KnownHolder {
@@ -112,7 +112,13 @@ function notServedError(
 }
 
 export function shutdownError(what: string, name: string): LockAbortedError {
-  return new LockAbortedError(`${what}: the lock service is shutting down and grants no more locks`, name);
+  const message = `${what}: the lock service is shutting down and grants no more locks`;
+  return new LockAbortedError(message, name, { byShutdown: true });
+}
+
+/** The error for a caller that waits when the shutdown begins. */
+export function waitEndedError({ what, name }: Pick<Caller<never>, 'what' | 'name'>): LockAbortedError {
+  return shutdownError(`Waiting for ${what} has ended`, name);
 }
 
 /** The error for a failure that another attempt cannot change. */

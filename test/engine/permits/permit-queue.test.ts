@@ -747,7 +747,9 @@ describe('the queue of callers that want permits', () => {
     inside.waiter.scoped = true;
     queue.rejectWaiters();
     expect(outside.outcome).toBeInstanceOf(LockAbortedError);
-    expect((outside.outcome as Error).message).toMatch(/^Waiting: the lock service is shutting down/);
+    expect((outside.outcome as Error).message).toMatch(
+      /^Waiting for the semaphore 'mail' has ended: the lock service is shutting down/,
+    );
     await answer(0);
     await answer(1);
     expect(inside.outcome).toBe('granted');

@@ -6,6 +6,7 @@ import { ClientProxyFactory, EventPattern, MessagePattern, Payload, Transport } 
 import { Test } from '@nestjs/testing';
 import { firstValueFrom } from 'rxjs';
 import {
+  LockAbortedError,
   LockBusyError,
   LockConfigurationError,
   LockDeadlockError,
@@ -51,7 +52,7 @@ class Reply {
 const away = () => new LockUnavailableError("The lock 'order:7': redis 10.0.0.1:6379/0 does not answer", 'order:7');
 
 const answer = (
-  error: LockBusyError | LockDeadlockError | LockKeyError | LockUnavailableError,
+  error: LockAbortedError | LockBusyError | LockDeadlockError | LockKeyError | LockUnavailableError,
   reply = new Reply(),
   options?: LockExceptionFilterOptions,
 ) => {
@@ -137,6 +138,22 @@ describe('LockExceptionFilter', () => {
         message: 'This cannot be done right now, try again later',
       },
     ]);
+  });
+
+  it.each([
+    ['the application shuts down', { byShutdown: true }],
+    ['the call was ended by its own signal', { cause: undefined }],
+  ])('answers 503 with Retry-After when %s, because nothing has run', (_, options) => {
+    const written = answer(new LockAbortedError("Waiting for the lock 'order:7' has ended", 'order:7', options));
+    expect(written).toMatchObject([expect.stringMatching(/^Retry-After: [123]$/), 503, { statusCode: 503 }]);
+    expect(JSON.stringify(written)).not.toMatch(/order:7/);
+  });
+
+  it('answers with 500 when a body gave up because it was told to stop', () => {
+    const written = answer(
+      new LockAbortedError("Shutdown stopped waiting for the body that holds 'order:7'", 'order:7'),
+    );
+    expect(written).toMatchObject([500, { statusCode: 500, message: 'Internal server error' }]);
   });
 
   it('answers with the statuses that it was given', () => {
