@@ -119,6 +119,13 @@ export class LockEngine {
     }
   }
 
+  /** Publishes that a call was refused before it had a name. @throws the error */
+  refuse(error: Error, terms: AcquisitionTerms): Promise<never> {
+    const { services } = this;
+    const refused = (): Promise<never> => Promise.reject(error);
+    return isTraced(services) ? traceAcquisition<never>(services, [], terms, refused) : refused();
+  }
+
   /**
    * Checks the options of acquisitions and fills in the defaults.
    *

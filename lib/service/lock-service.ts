@@ -266,6 +266,11 @@ export class LockService {
     return this.engine.acquireUnder(names, terms, what);
   }
 
+  /** For the decorator: publishes that no name could be made for a call. @internal */
+  refuse(error: Error, terms: AcquisitionTerms): Promise<never> {
+    return this.engine.refuse(error, terms);
+  }
+
   /** For the decorator: resolves its options once, instead of at each call. @internal */
   flightTermsOf(
     options: FlightOptions & Partial<FlightSerializer<unknown>>,

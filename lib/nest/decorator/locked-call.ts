@@ -1,5 +1,6 @@
-import { LockBusyError, LockConfigurationError } from '../../engine/errors.js';
+import { LockBusyError, LockConfigurationError, LockKeyError } from '../../engine/errors.js';
 import type { Lease } from '../../engine/lease/lease.js';
+import type { LockNames } from '../../engine/terms/lock-name.js';
 import { type AcquisitionTerms, toPermits } from '../../engine/terms/lock-options.js';
 import { IS_LOCK_SERVICE, type LockService } from '../../service/lock-service.js';
 import type { Lockable } from '../lock-service-property.js';
@@ -37,7 +38,12 @@ export class LockedCall {
   acquire(left?: AbortSignal): Promise<Lease | BusyResult> {
     const { method, instance, args, locks } = this;
     const { onBusy, where } = method;
-    const names = method.namesOf({ instance, args, method: method.name });
+    let names: LockNames;
+    try {
+      names = method.namesOf({ instance, args, method: method.name });
+    } catch (error) {
+      return refuseUnnamed(error, locks, method);
+    }
     const terms = termsOf(method, locks, instance, args);
     const signal = signalOf(method, instance, args, left);
     const lease = locks.acquireUnder(names, signal === undefined ? terms : { ...terms, signal }, where);
@@ -82,6 +88,23 @@ function termsOf(
     ...terms,
     permits: toPermits(permitsOf.apply(instance, args as unknown[]), undefined, where),
   };
+}
+
+/**
+ * Refuses a call for which no name could be made. A warning, once for each method, says so: the template may be wrong, and
+ * the client of the application learns only that its request is.
+ */
+export function refuseUnnamed(
+  error: unknown,
+  locks: LockService,
+  { termsIn, where }: Pick<LockedMethod, 'termsIn' | 'where'>,
+): Promise<never> {
+  if (!(error instanceof LockKeyError) || locks[IS_LOCK_SERVICE] !== true) return Promise.reject(error);
+  locks.warnOnce(
+    `the key of ${where}`,
+    `${error.message}. The method did not run. Is the key right, and does every caller send this value? This is logged once for a method; the event 'failed' reports each call`,
+  );
+  return locks.refuse(error, termsIn(locks));
 }
 
 /**

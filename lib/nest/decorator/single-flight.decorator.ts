@@ -8,7 +8,7 @@ import { compileMethod, type DecoratedMethod, purposeOf, resolvedOncePerService 
 import { decorateMethod } from './decorate-method.js';
 import type { IsAny } from './distributed-lock.decorator.js';
 import type { Anything, Method, SignalFunction } from './distributed-lock.options.js';
-import { serviceOf, signalOf } from './locked-call.js';
+import { refuseUnnamed, serviceOf, signalOf } from './locked-call.js';
 import { returnKindOf } from './return-kind.js';
 
 /**
@@ -168,7 +168,12 @@ function flightOf(method: FlightMethod): Method {
   return {
     async shared(this: Lockable, ...args: unknown[]) {
       const locks = serviceOf(method, this);
-      const name = oneName(method.namesOf({ instance: this, args, method: method.name }), method);
+      let name: string;
+      try {
+        name = oneName(method.namesOf({ instance: this, args, method: method.name }), method);
+      } catch (error) {
+        return refuseUnnamed(error, locks, method);
+      }
       const body = () => method.body.apply(this, args);
       if (locks[IS_LOCK_SERVICE] === true) {
         const signal = signalOf(method, this, args);
