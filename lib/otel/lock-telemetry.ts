@@ -60,7 +60,7 @@ export class LockTelemetry {
     const caller = guarded(() => context.active()) ?? ROOT_CONTEXT;
     const span = guarded(() => this.spans?.startAcquire(message, caller));
     if (span !== undefined) message.run = runIn(span);
-    const metrics = this.count(({ waiting }) => waiting.add(1, labelsOf(message)));
+    const metrics = message.standsBy ? undefined : this.count(({ waiting }) => waiting.add(1, labelsOf(message)));
     this.acquiring.set(message, { span, metrics });
     this.origins.set(message, { caller, span });
   }

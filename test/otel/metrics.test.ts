@@ -1,3 +1,4 @@
+import { once } from 'node:events';
 import { PrometheusExporter } from '@opentelemetry/exporter-prometheus';
 import { MeterProvider } from '@opentelemetry/sdk-metrics';
 import { instrumentLocks, type LockInstrumentation } from '../../lib/otel.js';
@@ -79,6 +80,22 @@ describe('the metrics of locks in Redis', () => {
     for (const name of ['held', 'waiting'])
       for (const [, value] of (await telemetry.values(`distributed_lock.${name}`)) as [object, number][])
         expect(value).toBe(0);
+  });
+
+  it('do not count a process that stands by to lead as one that waits', async () => {
+    const other = place.service().locks;
+    const leads = (service: LockService) =>
+      service.lead('outbox', { onElected: ({ signal }) => once(signal, 'abort') });
+    const first = leads(locks);
+    await until(() => first.isLeader);
+    const second = leads(other);
+    await until(() => other.engine.waiting('outbox') === 1);
+    await first.stop();
+    await until(() => second.isLeader);
+    await second.stop();
+    expect(await telemetry.values('distributed_lock.waiting')).toEqual([]);
+    expect(await telemetry.counts('distributed_lock.acquire.duration')).toEqual([]);
+    expect((await telemetry.counts('distributed_lock.hold.duration')).length).toBeGreaterThan(0);
   });
 
   it('count a lock once if one of several names is a re-entry', async () => {

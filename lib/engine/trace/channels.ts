@@ -42,6 +42,8 @@ export interface AcquireMessage extends TracedLocks {
   handedOff: boolean | undefined;
   /** How many calls this one has superseded: see `LockOptions.newest`. */
   superseded: number | undefined;
+  /** Whether the caller stands by to lead. Its wait may last for ever, and is no sign of a busy lock. */
+  readonly standsBy: boolean;
   /** For several locks, the owner of the first. */
   owner: string | undefined;
   /** By the locks' names. */

@@ -45,6 +45,7 @@ export function traceAcquisition<T extends LockLease | Shared>(
     shared: undefined,
     handedOff: undefined,
     superseded: undefined,
+    standsBy: terms.standsBy === true,
     owner: undefined,
     owners: undefined,
     fencingToken: undefined,

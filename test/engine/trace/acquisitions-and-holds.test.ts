@@ -131,6 +131,7 @@ describe('an acquisition', () => {
       type: 'fair',
       group: 'orders',
       method: 'Orders.pay',
+      standsBy: false,
     });
   });
 
