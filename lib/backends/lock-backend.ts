@@ -201,8 +201,11 @@ export interface LockBackend {
    * Listens for forced releases that removed owners of this client, whoever requested them. Anybody can send such a
    * message, so verify it before you rely on it, unless it has a {@link Removal.reason}. Without this method, forced
    * releases are not announced.
+   *
+   * @param missed called when the connection was interrupted and is back: messages may have been lost, and locks with the
+   *   backend's data
    */
-  listenToClient?(clientId: string, listener: (removal: Removal) => void): Subscription;
+  listenToClient?(clientId: string, listener: (removal: Removal) => void, missed?: () => void): Subscription;
 
   /**
    * From now on, this backend keeps the process alive until it is closed, as open connections do. Called when the

@@ -86,6 +86,8 @@ export class Services {
   readonly backgroundReleases: BackgroundReleases;
   readonly forcedReleases: ForcedReleases;
   readonly watchdog: Watchdog<HeldLock>;
+  /** All watchdogs: that of the locks, and that of the permits. */
+  readonly watchdogs = new Set<Pick<Watchdog<never>, 'confirmAll'>>();
   /** Publishes this client's identity to others. */
   readonly presence: ClientRecordWriter;
   /** Finds the identities of other clients. */
@@ -130,9 +132,13 @@ export class Services {
       watchdogTimeout,
       onHeartbeat,
     );
+    this.watchdogs.add(this.watchdog);
     const warn = (message: string) => this.events.logger.warn(message);
     this.deadlocks = new DeadlockDetector(backend.waits, runtime, clientId, (owner) => this.holders.find(owner), warn);
-    this.outages = new OutageLimit(backend, runtime, this.events, work);
+    this.outages = new OutageLimit(backend, runtime, this.events, work, (since) =>
+      // Not immediately, because the answer that has ended the outage may be the confirmation of a lease.
+      runtime.nextTurn(() => this.confirmAll(since)),
+    );
     this.pings = new PingWhileWaiting(backend, runtime, work);
     this.unlimitedWaits = new UnlimitedWaitWarning(settings.warnsOfUnlimitedWaits, this.events.logger);
   }
@@ -152,6 +158,11 @@ export class Services {
     const { keyPrefix, allowSuspiciousNames } = this.settings;
     if (!allowSuspiciousNames) refuseSuspiciousName(name, what);
     return toKey(keyPrefix, name, what);
+  }
+
+  /** See {@link Watchdog.confirmAll}. */
+  confirmAll(before: number): void {
+    for (const watchdog of this.watchdogs) watchdog.confirmAll(before);
   }
 
   /** Creates an owner id. This is a property so that it can be passed as a function. */

@@ -235,8 +235,10 @@ export class QuorumBackend implements LockBackend {
     return new QuorumSubscription(this.nodes, key, type, clientId, listener);
   }
 
-  listenToClient(clientId: string, listener: (removal: Removal) => void): Subscription {
-    const subscriptions = this.nodes.all.flatMap(({ backend }) => backend.listenToClient?.(clientId, listener) ?? []);
+  listenToClient(clientId: string, listener: (removal: Removal) => void, missed?: () => void): Subscription {
+    const subscriptions = this.nodes.all.flatMap(
+      ({ backend }) => backend.listenToClient?.(clientId, listener, missed) ?? [],
+    );
     return {
       ready: Promise.all(subscriptions.map(({ ready }) => ready)).then(() => {}),
       close: () => {

@@ -233,8 +233,8 @@ export class RedisBackend implements QuorumMember {
     return this.channels.subscribe(key, type, clientId, listener);
   }
 
-  listenToClient(clientId: string, listener: (removal: Removal) => void): Subscription {
-    return this.channels.listenToClient(clientId, listener);
+  listenToClient(clientId: string, listener: (removal: Removal) => void, missed?: () => void): Subscription {
+    return this.channels.listenToClient(clientId, listener, missed);
   }
 
   keepAlive(): void {

@@ -18,6 +18,8 @@ const RENEWALS_PER_TURN = 512;
  */
 const SHORTEST_PAUSE = 20;
 const LONGEST_PAUSE = 1_000;
+/** How many fixed and extended leases are confirmed at most after an outage. The others end by their timers. */
+const MOST_LOOKUPS = 1_000;
 /** A heartbeat that is less than this many milliseconds late was not delayed by a blocked event loop. */
 const ON_TIME = 2;
 
@@ -234,6 +236,23 @@ export class Watchdog<Thing extends Renewable<Thing>> {
     this.drop(thing);
     this.due.push(thing);
     this.heartbeat.bringForward(0);
+  }
+
+  /**
+   * Confirms as soon as possible what was confirmed last by a request before this moment, on the monotonic clock: since
+   * then, the backend was not there for a while, and may have lost its data. What gets no answer is held until its
+   * deadline, as always.
+   */
+  confirmAll(before: number): void {
+    if (this.closed || this.isEmpty) return;
+    const isOld = ({ confirmed }: Thing) => confirmed.monotonic <= before;
+    for (let { first } = this.resting; first !== undefined && isOld(first); first = this.resting.first) {
+      this.resting.remove(first);
+      this.due.push(first);
+    }
+    if (this.due.first !== undefined) this.heartbeat.bringForward(0);
+    const timed = [...this.timers.keys()].filter(isOld);
+    for (const thing of timed.slice(0, MOST_LOOKUPS)) this.confirmNow(thing).catch(() => {});
   }
 
   /**

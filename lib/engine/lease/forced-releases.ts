@@ -17,6 +17,8 @@ interface ForcedReleaseServices {
   readonly pendingAttempts: PendingAttempts;
   /** The locks that this process holds: under one key, or all of them. */
   heldLocks(key?: string): readonly HeldLock[];
+  /** Confirms the leases that were confirmed before this moment. */
+  confirmAll(before: number): void;
 }
 
 /**
@@ -46,8 +48,12 @@ export class ForcedReleases {
    */
   listen(): void {
     if (this.closed || this.subscription !== undefined) return;
-    const { backend, clientId, events } = this.services;
-    this.subscription = backend.listenToClient?.(clientId, (removal) => this.heard(removal));
+    const { backend, clientId, events, runtime } = this.services;
+    this.subscription = backend.listenToClient?.(
+      clientId,
+      (removal) => this.heard(removal),
+      () => this.services.confirmAll(runtime.monotonic()),
+    );
     // Forced releases may have been missed before the subscription was confirmed, so check the held locks.
     events.unawaited(this.subscription?.ready.then(() => this.checkAll()));
   }

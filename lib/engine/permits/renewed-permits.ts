@@ -62,12 +62,13 @@ export class RenewedPermits implements Renewer<RenewedPermit> {
   /** @param onEmpty called when no permit is left to renew */
   constructor(
     private readonly backend: () => SynchronizerBackend,
-    private readonly services: Pick<Services, 'clock' | 'events' | 'presence' | 'runtime'>,
+    private readonly services: Pick<Services, 'clock' | 'events' | 'presence' | 'runtime' | 'watchdogs'>,
     readonly leaseTime: number,
     private readonly onEmpty: () => void,
   ) {
-    const { runtime, clock, presence } = services;
+    const { runtime, clock, presence, watchdogs } = services;
     this.watchdog = new Watchdog(runtime, clock, this, leaseTime, () => presence.noticed(0));
+    watchdogs.add(this.watchdog);
   }
 
   get size(): number {

@@ -44,8 +44,9 @@ export class OutageLimit {
    * reads it.
    */
   active = false;
-  private readonly away = new Set<NodeHealth>();
-  private readonly lines = new WeakMap<NodeHealth, { readonly at: number; readonly since: number }>();
+  /** The nodes that do not answer, and since when. */
+  private readonly away = new Map<NodeHealth, number>();
+  private readonly lines = new WeakMap<NodeHealth, OutageLine>();
   private searchTimer: Timer | undefined;
   private nextSearch = Number.POSITIVE_INFINITY;
   private closed = false;
@@ -55,6 +56,8 @@ export class OutageLimit {
     private readonly runtime: Runtime,
     private readonly events: EventHub,
     private readonly queues: WaitingQueues,
+    /** Called when the outage of a node has ended, which began at `since`. */
+    private readonly onEnd: (since: number) => void = () => {},
   ) {
     backend.health?.listen((node) => this.changed(node));
   }
@@ -138,9 +141,14 @@ export class OutageLimit {
   }
 
   private changed(node: NodeHealth): void {
-    if (node.since === undefined) this.away.delete(node);
-    else this.away.add(node);
+    const since = this.away.get(node);
+    if (node.since !== undefined) this.away.set(node, node.since);
+    else this.away.delete(node);
     this.active = this.away.size > 0;
+    if (node.since === undefined && since !== undefined) {
+      this.writeEnd(node);
+      this.onEnd(since);
+    }
     // Not immediately, because the backend is about to reject the requests of the callers.
     if (node.since !== undefined) this.runtime.nextTurn(() => this.search());
     else if (!this.active) this.cancelSearch();
@@ -217,12 +225,12 @@ export class OutageLimit {
     const since = node.since as number;
     const line = this.lines.get(node);
     if (line !== undefined && (line.since === since || now - line.at < QUIET_TIME)) return;
-    this.lines.set(node, { at: now, since });
+    const { connectionError } = this.backend;
+    const refuses = connectionError === undefined && node.refuses;
+    this.lines.set(node, { at: now, since, ended: refuses ? 'takes locks' : 'answers' });
     const who =
       waiting === 1 ? `A caller waits for ${example.what}` : `${waiting} callers wait, one of them for ${example.what}`;
     const first = waiting === 1 ? 'it gets' : 'the first of them gets';
-    const { connectionError } = this.backend;
-    const refuses = connectionError === undefined && node.refuses;
     const reason = connectionError?.message ?? node.reason;
     const fault = refuses ? 'refuses to take locks' : 'does not answer';
     const cause = new BackendError(`${node.description} ${fault}`, 'unavailable', 'unknown');
@@ -237,9 +245,28 @@ export class OutageLimit {
     );
   }
 
+  /** Reports the end of an outage that was reported. */
+  private writeEnd(node: NodeHealth): void {
+    const line = this.lines.get(node);
+    if (line?.ended === undefined || this.closed) return;
+    this.lines.set(node, { ...line, ended: undefined });
+    const seconds = ((this.runtime.monotonic() - line.since) / 1_000).toFixed(1);
+    this.events.logger.warn(`${node.description} ${line.ended} again, after ${seconds} s`);
+  }
+
   private timeOfDay(fromNow: number): string {
     return new Date(this.runtime.wall() + fromNow).toISOString().slice(11, 19).concat(' UTC');
   }
+}
+
+/** The last log line about an outage of a node. */
+interface OutageLine {
+  /** When it was written, on the monotonic clock. */
+  readonly at: number;
+  /** When the outage began. */
+  readonly since: number;
+  /** What the node does again when the outage has ended, until that was reported. */
+  readonly ended: 'answers' | 'takes locks' | undefined;
 }
 
 /** The callers that wait for one node. */

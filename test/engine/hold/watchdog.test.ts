@@ -1025,6 +1025,44 @@ describe('a lease whose holder asks whether it is held', () => {
     expect([kennel.renewals, kennel.losses, lookups]).toEqual([[], [], 0]);
   });
 
+  it('is confirmed at once after an outage, if it was confirmed before', async () => {
+    const kennel = new Kennel();
+    const { runtime, watchdog } = kennel;
+    kennel.guard('before');
+    const fixed = kennel.guardFixed('fixed', 60_000);
+    await runtime.advance(100);
+    const since = runtime.monotonic();
+    await runtime.advance(1_000);
+    kennel.guard('during');
+    kennel.remaining = async () => undefined;
+    watchdog.confirmAll(since);
+    await runtime.advance(1);
+    expect(kennel.renewals).toEqual([{ name: 'before', at: since + 1_000 }]);
+    expect([kennel.losses, fixed.lost?.message]).toMatchObject([
+      [{ name: 'fixed', reason: 'gone-at-lookup' }],
+      'gone-at-lookup',
+    ]);
+    watchdog.close();
+    watchdog.confirmAll(Number.POSITIVE_INFINITY);
+    await runtime.advance(1);
+    expect(kennel.renewals).toHaveLength(1);
+  });
+
+  it('needs no confirmation after an outage if nothing is held', () => {
+    const { watchdog, runtime } = new Kennel();
+    watchdog.confirmAll(runtime.monotonic());
+    expect(runtime.timers).toBe(0);
+  });
+
+  it('is held on after an outage if it cannot be confirmed', async () => {
+    const kennel = new Kennel();
+    const fixed = kennel.guardFixed('order', 60_000);
+    kennel.remaining = () => Promise.reject(new Error('no answer'));
+    kennel.watchdog.confirmAll(kennel.runtime.monotonic());
+    await kennel.runtime.advance(1);
+    expect([fixed.lost, kennel.losses]).toEqual([undefined, []]);
+  });
+
   it('is lost if it is fixed and nobody holds it', async () => {
     const kennel = new Kennel();
     const thing = kennel.guardFixed('order', 5_000);

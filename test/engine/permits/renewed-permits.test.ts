@@ -49,7 +49,7 @@ describe('permits that are renewed until they are released', () => {
     const presence = { noticed: (count: number) => void noticed.push(count) };
     permits = new RenewedPermits(
       () => ({ renewPermits }) as unknown as SynchronizerBackend,
-      { runtime, clock: new LeaseClock(runtime), events: hub, presence } as unknown as Services,
+      { runtime, clock: new LeaseClock(runtime), events: hub, presence, watchdogs: new Set() } as unknown as Services,
       LEASE,
       () => void empty++,
     );

@@ -65,14 +65,15 @@ describe('the limit of waits in an outage', () => {
     };
     const backend = { health, description: 'redis' } as unknown as LockBackend;
     const events = new EventHub(runtime, logger);
-    const limit = new OutageLimit(backend, runtime, events, queues);
+    const ends: number[] = [];
+    const limit = new OutageLimit(backend, runtime, events, queues, (since) => void ends.push(since));
     const arrive = (waitTime: number, outageTimeout: number) => {
       const caller = new Waiting(runtime, waitTime, outageTimeout);
       callers.push(caller);
       expect(limit.arrived(caller, KEYS)).toBeUndefined();
       return caller;
     };
-    return { backend, runtime, logger, events, node, nodes, nodeOf, pinged, queue, limit, callers, arrive };
+    return { ends, backend, runtime, logger, events, node, nodes, nodeOf, pinged, queue, limit, callers, arrive };
   };
 
   it('is the outageTimeout of each caller, counted from its arrival', async () => {
@@ -135,6 +136,30 @@ describe('the limit of waits in an outage', () => {
     expect(caller.error).toBeUndefined();
     expect(arrive(FOREVER, 5_000).calledAt).toBe(0);
     expect(runtime.timers).toBe(0);
+  });
+
+  it('tells when an outage has ended, and since when it lasted, and logs that if it has logged its beginning', async () => {
+    const { runtime, logger, node, ends, arrive } = setUp();
+    await runtime.advance(1_000);
+    node.failed(false);
+    await runtime.advance(500);
+    node.answered(true);
+    expect([ends, logger.warnings]).toEqual([[1_000], []]);
+    await runtime.advance(500);
+    node.failed(false);
+    arrive(FOREVER, 10_000);
+    await runtime.advance(2_500);
+    node.answered(true);
+    expect([ends, logger.warnings]).toEqual([[1_000, 2_000], ['redis 127.0.0.1:6379/0 answers again, after 2.5 s']]);
+    node.failed(true, 'OOM command not allowed');
+    await runtime.advance(100);
+    node.answered(true);
+    expect(logger.warnings).toHaveLength(1);
+    await runtime.advance(10_000);
+    node.failed(true, 'OOM command not allowed');
+    await runtime.advance(3_000);
+    node.answered(true);
+    expect(logger.warnings[1]).toBe('redis 127.0.0.1:6379/0 takes locks again, after 3.0 s');
   });
 
   it('starts no timer after the end of the service', async () => {

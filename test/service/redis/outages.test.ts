@@ -132,6 +132,42 @@ describe('while Redis is away', () => {
     await lease.release();
   });
 
+  describe('and comes back without its data, a lease is lost at once, not only when it would be renewed', () => {
+    /** A third of this is far longer than the test. */
+    const HOUR = { watchdogTimeout: '1h' } as const;
+    const restart = async () => {
+      await redis.kill();
+      await redis.start();
+    };
+
+    it('if the process listens to its messages', async () => {
+      const locks = open({ connection: redis.url, ...HOUR });
+      const [renewed, fixed] = [await locks.acquire('order'), await locks.acquire('stock', { leaseTime: '1h' })];
+      await until(async () => (await redis.client().pubsub('CHANNELS', 'nestjs_redis_lock_client:*')).length > 0);
+      await restart();
+      await until(() => !renewed.held && !fixed.held);
+      expect(renewed.signal.aborted).toBe(true);
+    });
+
+    it('if a call has noticed the outage', async () => {
+      const locks = open({ connection: redis.url, ...HOUR });
+      const lost: unknown[] = [];
+      locks.on('lost', ({ name }) => lost.push(name));
+      const lease = await locks.acquire('order');
+      const semaphore = locks.getPermitExpirableSemaphore('mail');
+      await semaphore.trySetPermits(1);
+      await semaphore.acquire();
+      await redis.kill();
+      await refusedAfter(() => locks.acquire('another'));
+      await redis.start();
+      await locks.withLock('another', { waitTime: '1m', outageTimeout: '1m' }, () => {});
+      await until(() => !lease.held && lost.includes('mail'));
+      expect(lines).toEqual(
+        expect.arrayContaining([expect.stringMatching(/^redis 127\.0\.0\.1:\d+\/0 answers again, after \d+\.\d s$/)]),
+      );
+    });
+  });
+
   it('callers with outageTimeout: Infinity wait until it is back', async () => {
     const locks = open({ connection: redis.url, outageTimeout: Number.POSITIVE_INFINITY });
     await redis.kill();

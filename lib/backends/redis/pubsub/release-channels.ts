@@ -57,13 +57,13 @@ export class ReleaseChannels {
   }
 
   /** Never sharded, because the script that publishes a forced release may run in another slot. */
-  listenToClient(clientId: string, listener: (removal: Removal) => void): Subscription {
+  listenToClient(clientId: string, listener: (removal: Removal) => void, missed: () => void = () => {}): Subscription {
     return this.subscriber.subscribe(clientChannel(clientId), 'channel', {
       message: (_, text) => {
         const removal = parseRemoval(text);
         if (removal !== undefined) listener(removal);
       },
-      resync: () => {}, // the next renewals detect a forced release that was missed
+      resync: missed,
     });
   }
 
