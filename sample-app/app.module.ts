@@ -16,7 +16,7 @@ import { StockModule } from './stock/stock.module.js';
     RedisLockModule.forRootAsync({
       useFactory: () => {
         const connection = redisUrl();
-        return { applicationName: REPLICA, ...(connection ? { connection } : { backend: 'memory' }) };
+        return { applicationName: REPLICA, waitTime: '10s', ...(connection ? { connection } : { backend: 'memory' }) };
       },
     }),
     // Who holds and who waits: http://localhost:3000/locks

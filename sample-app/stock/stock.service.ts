@@ -44,7 +44,7 @@ export class StockService {
   /**
    * Adds pieces that a supplier has brought. Nobody stands in the shop for them, so it waits for as long as it takes.
    */
-  @DistributedLock({ key: 'sku:#<args[0]>' })
+  @DistributedLock({ key: 'sku:#<args[0]>', waitTime: Infinity })
   async deliver(sku: string, quantity: number): Promise<number> {
     const delivered = (await this.quantityOf(sku)) + quantity;
     await this.write({ sku, quantity: delivered, fencingToken: currentLease()?.fencingToken });
