@@ -58,9 +58,9 @@ export interface LockOptions {
   /**
    * Whether only the newest caller waits for the lock, in all processes. A later call takes the place of the one that
    * waits, which fails with LockSupersededError at once. So at most one call holds the lock and one waits, and the
-   * last call always runs, after all others were made. `lease.superseded` is how many calls it stands for.
+   * last call runs after all others were made. `lease.superseded` is how many calls it stands for.
    *
-   * Nothing is stored: if the process of the last caller dies, nobody runs in its place. Nor does anybody if its
+   * Nothing is stored: if the process of the last caller dies or is shut down, nobody runs in its place. Nor does anybody if its
    * `waitTime` ends (LockBusyError) or its `signal` aborts. All users of the name should set it. A re-entry does not wait,
    * so it supersedes nobody. It cannot be combined with `type`, `permits`, `waitTime: 0`, several names, `minReplicas`,
    * `quorum` or locks in SQL. Default: false.

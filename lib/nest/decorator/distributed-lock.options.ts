@@ -96,8 +96,8 @@ export interface DistributedLockOptions<Args extends readonly unknown[] = Anythi
    * method itself throws.
    *
    * `'newest'`: the call waits, but only until a later call comes, from any process. That one takes its place, and this
-   * call returns `undefined`, as with `'skip'`. So one call runs, one waits, and the last one always runs, unless its
-   * process dies. `currentLease().superseded` is how many calls it stands for. If `waitTime` ends first, the call fails
+   * call returns `undefined`, as with `'skip'`. So one call runs, one waits, and the last one runs, unless its process
+   * dies or is shut down. `currentLease().superseded` is how many calls it stands for. If `waitTime` ends first, the call fails
    * with LockBusyError. See `LockOptions.newest`.
    */
   readonly onBusy?: 'throw' | 'skip' | 'newest' | (string & {}) | BusyAnswer<Args>;
