@@ -3,6 +3,7 @@ import { deadlineTimer, type Runtime, type Timer } from '../../backends/runtime.
 import { LockUnavailableError } from '../errors.js';
 import type { EventHub } from '../events/event-hub.js';
 import type { Caller } from './caller.js';
+import { notServedError } from './wait-errors.js';
 
 /**
  * The shortest time between two searches for overdue callers, in milliseconds. It is limited because each search visits
@@ -169,9 +170,10 @@ export class OutageLimit {
     return this.nodeAway(keys)?.since;
   }
 
-  /** The error for a caller that stops waiting for the outage to end: see {@link isOver}. */
-  refusal(caller: Caller<never>, keys: readonly string[]): LockUnavailableError {
+  /** The error for a caller that stops waiting for the outage to end (see {@link isOver}), or does not wait. */
+  refusal(caller: Caller<never> & { readonly notServed?: string }, keys: readonly string[]): LockUnavailableError {
     const cause = this.failure(keys) as BackendError;
+    if (caller.triesOnce) return notServedError(caller, cause);
     const { what, name } = caller;
     return new LockUnavailableError(`Gave up waiting for ${what}: ${cause.message}`, name, { cause });
   }

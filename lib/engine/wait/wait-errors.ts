@@ -104,7 +104,8 @@ export function unavailableError(waiter: Refused, backend: LockBackend, failure?
   );
 }
 
-function notServedError(
+/** The error for a caller that gets no answer. */
+export function notServedError(
   { name, notServed = lockNotAcquired(name) }: Pick<Refused, 'name' | 'notServed'>,
   cause: BackendError,
 ): LockUnavailableError {

@@ -304,7 +304,7 @@ describe('the limit of waits in an outage', () => {
       const error = limit.arrived(once, KEYS);
       expect(error).toBeInstanceOf(LockUnavailableError);
       expect(error?.message).toBe(
-        "Gave up waiting for the lock 'order': redis 127.0.0.1:6379/0: no usable answer for 100 ms (ECONNREFUSED)",
+        "The lock 'order' could not be acquired: redis 127.0.0.1:6379/0: no usable answer for 100 ms (ECONNREFUSED)",
       );
       expect(pinged).toEqual(KEYS);
       expect(limit.arrived(new Waiting(runtime, FOREVER, 5_000), KEYS)).toBeUndefined();
