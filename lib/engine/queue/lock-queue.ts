@@ -241,9 +241,11 @@ export class LockQueue implements LockKeeper, Asker<LockWaiter, AcquireReply> {
     }
     for (const reader of this.waiting) {
       if (reader.terms.type !== 'read') return;
-      // The others follow the reader that asks under the place, and nobody else may ask under it meanwhile.
-      if (this.place !== undefined && this.attempts > 0) return;
-      if (reader.attempt === undefined) this.ask(reader);
+      if (reader.attempt !== undefined) continue;
+      // The others follow the reader that asks under the place, and nobody else may ask under it meanwhile. A reader that
+      // would enter the line waits until it can: without a place it would be told of no release, and so ask again at once.
+      if (this.attempts > 0 && (this.place !== undefined || this.mayEnterLine(reader))) return;
+      this.ask(reader);
     }
   }
 
@@ -558,15 +560,15 @@ export class LockQueue implements LockKeeper, Asker<LockWaiter, AcquireReply> {
    * and readers that follow another one need no place.
    */
   private enterLine(waiter: LockWaiter): void {
-    const { terms, triesOnce, follows } = waiter;
-    if (triesOnce || follows) return;
+    const { terms } = waiter;
+    if (waiter.triesOnce || waiter.follows) return;
     // The order of newest callers is that in which they first ask. Who is granted the lock before it listens learns that
     // when it listens, because it then asks again.
     if (this.kind === 'newest' && this.hasLine && (this.again === undefined || this.listensInLine)) {
       this.place = { key: this.key, type: terms.type, owner: waiter.owner };
       return;
     }
-    if (this.hasLine ? !(this.listensInLine && this.again?.listens) : terms.type !== 'write') {
+    if (this.hasLine ? !this.mayEnterLine(waiter) : terms.type !== 'write') {
       if (!this.hasLine) this.leaveLine();
       return;
     }
@@ -579,6 +581,11 @@ export class LockQueue implements LockKeeper, Asker<LockWaiter, AcquireReply> {
       waiter.takePlace(this.place.owner);
     }
     this.placeOf = waiter;
+  }
+
+  /** Whether a caller enters the line with its next request, if no other request is under way. */
+  private mayEnterLine({ triesOnce, follows }: LockWaiter): boolean {
+    return this.listensInLine && this.again?.listens === true && this.hasLine && !triesOnce && !follows;
   }
 
   /** Gives up the place in the line: nobody waits here any more, or the lock came by another way. */

@@ -1463,6 +1463,46 @@ describe('a queue of callers that waits in line', () => {
       await writing.queue.giveBack(lockOf(writing.waiter));
       expect(writing.backend.last('acquire').request).toMatchObject({ owner: reader.owner, pastLine: false });
     });
+
+    /** Answers all requests together that are under way, until none is, or a hundred times. */
+    const refuseAll = async ({ backend, runtime }: Pick<Scene, 'backend' | 'runtime'>) => {
+      for (let round = 0; round < 100; round++) {
+        const unanswered = backend.sent('acquire').filter(({ isAnswered }) => !isAnswered);
+        if (unanswered.length === 0) return;
+        await Promise.all(unanswered.map((sent) => sent.busy()));
+        await runtime.advance(1);
+      }
+    };
+
+    it('lets one of them enter the line when they have asked beside one that tries once', async () => {
+      const { backend, queue, waiter, arrive, trier, runtime } = await inLine('read', { type: 'read' });
+      await backend.tell('line');
+      await backend.last('acquire').grant();
+      await queue.giveBack(lockOf(waiter));
+      const before = backend.count('acquire');
+      const once = trier({ type: 'read' });
+      const first = arrive({ type: 'read' });
+      arrive({ type: 'read' });
+      await refuseAll({ backend, runtime });
+      expect(once.outcome).toBe('LockBusyError');
+      expect(backend.owners('acquire').slice(before)).toEqual([once.owner, first.owner]);
+      expect(backend.last('acquire').request.waiterTimeout).toBe(WAITER_TIMEOUT);
+    });
+
+    it('lets one of them enter the line when the writer in front has left with another caller', async () => {
+      const abort = new AbortController();
+      const { signal } = abort;
+      const { backend, arrive, runtime } = await inLine('read', { type: 'write', signal });
+      await backend.tell('line');
+      arrive({ type: 'write', signal });
+      const first = arrive({ type: 'read' });
+      arrive({ type: 'read' });
+      const before = backend.count('acquire');
+      abort.abort();
+      await refuseAll({ backend, runtime });
+      expect(backend.owners('acquire').slice(before)).toEqual([first.owner]);
+      expect(backend.last('acquire').request.waiterTimeout).toBe(WAITER_TIMEOUT);
+    });
   });
 
   describe('begins before the backend has confirmed', () => {
