@@ -588,9 +588,20 @@ export class LockQueue implements LockKeeper, Asker<LockWaiter, AcquireReply> {
     return this.listensInLine && this.again?.listens === true && this.hasLine && !triesOnce && !follows;
   }
 
-  /** Gives up the place in the line: nobody waits here any more, or the lock came by another way. */
+  /**
+   * Whether a request under the place is unanswered. What it takes would be released together with the place, also after
+   * it went to another caller of this process.
+   */
+  private get asksUnderPlace(): boolean {
+    return this.place instanceof Attempt && this.place.state === 'pending';
+  }
+
+  /**
+   * Gives up the place in the line: nobody waits here any more, or the lock came by another way. A place under which this
+   * process asks is kept for now.
+   */
   private leaveLine(): void {
-    if (this.place === undefined) return;
+    if (this.place === undefined || this.asksUnderPlace) return;
     unregister(this.services, this.place);
     this.forgetPlace(this.place);
   }
@@ -608,10 +619,12 @@ export class LockQueue implements LockKeeper, Asker<LockWaiter, AcquireReply> {
     if (this.attempts === 0) this.leaveLine();
   }
 
-  /** After a waiter has left: gives up a place that is none for the next waiter. */
+  /**
+   * After a waiter has left, and again when its request is answered: gives up a place that is none for the next waiter.
+   */
   private checkPlace(): void {
     const { first } = this.waiting;
-    if (this.place === undefined || first === undefined || isPlaceFor(this.place, first)) return;
+    if (this.place === undefined || first === undefined || isPlaceFor(this.place, first) || this.asksUnderPlace) return;
     this.leaveLine();
     this.again?.recheck();
   }

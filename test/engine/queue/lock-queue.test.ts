@@ -1416,6 +1416,59 @@ describe('a queue of callers that waits in line', () => {
       expect(backend.last('acquire').request.owner).toBe(next.owner);
       expect(next.owner).not.toBe(owner);
     });
+
+    it.each(['grant', 'busy'] as const)(
+      'gives up a place under which it asks only when the request has ended: %s',
+      async (answer) => {
+        const abort = new AbortController();
+        const { signal } = abort;
+        const three = { permits: 3 };
+        const { backend, runtime, arrive } = await inLine('permits', { ...three, signal });
+        arrive({ ...three, signal });
+        arrive({ permits: 2, signal });
+        const narrow = arrive({ permits: 2 });
+        const wide = arrive(three);
+        await backend.tell('line');
+        const asked = backend.last('acquire');
+        expect(asked.request).toMatchObject({ reserve: 64, waiterTimeout: WAITER_TIMEOUT });
+        abort.abort();
+        await runtime.settle();
+        expect(backend.count('removeWaiter')).toBe(0);
+        await asked[answer]();
+        // A permit that was granted is given back, because the next caller lets fewer hold the lock.
+        const isGranted = answer === 'grant';
+        expect(backend.owners(isGranted ? 'release' : 'removeWaiter')).toEqual([asked.request.owner]);
+        expect(backend.count(isGranted ? 'removeWaiter' : 'release')).toBe(0);
+        expect([narrow.outcome, wide.outcome]).toEqual([undefined, undefined]);
+        expect(backend.last('acquire').request.owner).toBe(narrow.owner);
+        expect(narrow.owner).not.toBe(asked.request.owner);
+      },
+    );
+
+    it.each(['asks', 'is refused'])(
+      'gives up a place under which it asks only when the request has ended, if the line is lost when another caller %s',
+      async (when) => {
+        const five = { permits: 5 };
+        const { backend, arrive } = await inLine('permits', five);
+        await backend.tell('line');
+        await backend.last('acquire').grant();
+        arrive(five);
+        await backend.last('acquire').grant();
+        arrive(five);
+        const placed = backend.last('acquire');
+        if (when === 'asks') backend.line = undefined;
+        arrive(five);
+        const other = backend.last('acquire');
+        expect([placed.request.waiterTimeout, other.request.waiterTimeout]).toEqual([WAITER_TIMEOUT, 0]);
+        backend.line = undefined;
+        await other.busy();
+        expect(backend.count('removeWaiter')).toBe(0);
+        await placed.busy();
+        await backend.tell('permits');
+        await backend.confirm();
+        expect(backend.owners('removeWaiter')).toEqual([placed.request.owner]);
+      },
+    );
   });
 
   describe('for readers', () => {

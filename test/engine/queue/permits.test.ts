@@ -10,7 +10,7 @@ import { currentLease } from '../../../lib/engine/scope/lock-scope.js';
 import type { LockOptions } from '../../../lib/engine/terms/lock-options.js';
 import { leftovers, NOTHING, openVirtualWorld, type VirtualProcess } from '../../support/lock-world.js';
 import { errorOf, latch } from '../../support/section.js';
-import { refused } from '../../support/watched/watched-backend.js';
+import { answerAfter, refused } from '../../support/watched/watched-backend.js';
 
 describe('a lock that n may hold', () => {
   const world = openVirtualWorld();
@@ -115,6 +115,34 @@ describe('a lock that n may hold', () => {
     expect(await holders(bob)).toEqual([two.owner]);
     await two.release();
     await (await runtime.until(narrow)).release();
+  });
+
+  it('is held by no more than n when callers leave together while a request under their place is under way', async () => {
+    const [ann, bob, cid] = [await world.process(), await world.process(), await world.process()];
+    const { runtime } = bob;
+    const held = await runtime.until(Promise.all(acquire(ann, 3)));
+    await runtime.advance(1_000);
+    const abort = new AbortController();
+    const leaving = [3, 3, 2].map((permits) =>
+      errorOf(bob.locks.acquire('export', { permits, signal: abort.signal })),
+    );
+    const waiting = acquire(bob, 4);
+    await runtime.settle();
+    waiting.push(...acquire(cid, 1));
+    await runtime.settle();
+    const answer = latch();
+    bob.backend.disturb(answerAfter(answer.promise), 'acquire');
+    await held[0].release(); // bob's first caller asks under its place, and gets the permit
+    await runtime.settle();
+    abort.abort();
+    await Promise.all(leaving);
+    bob.backend.heal();
+    answer.open();
+    const served = await settled(bob, waiting);
+    expect(served).toHaveLength(1);
+    expect(await holders(ann)).toEqual([held[1], held[2], served[0]].map(({ owner }) => owner).sort());
+    await Promise.all(held.slice(1).map((lease) => lease.release()));
+    for (const lease of waiting) await (await runtime.until(lease)).release();
   });
 
   it('takes no second permit for a re-entry, but one for a stranger', async () => {
