@@ -443,6 +443,15 @@ export class LockQueue implements LockKeeper, Asker<LockWaiter, AcquireReply> {
     return true;
   }
 
+  /**
+   * Whether a message is for a place of another queue of this process: all its queues for one name hear each of them. If
+   * each asked, one request could wake the next without end, because a request may tell the first place of the line.
+   */
+  private isForOthers(wake: Wake): boolean {
+    const { place } = this;
+    return wake.kind === 'message' && wake.owner !== undefined && place !== undefined && wake.owner !== place.owner;
+  }
+
   private foundBusy(waiter: LockWaiter, outcome: FoundBusy): void {
     const { reply, answeredAt } = outcome;
     waiter.follows = false;
@@ -517,7 +526,9 @@ export class LockQueue implements LockKeeper, Asker<LockWaiter, AcquireReply> {
     this.again = new WhenToAsk(
       (listener, heldAs) =>
         line !== undefined && heldAs === undefined
-          ? line.listen(key, clientId, (wake) => this.takeGrant(line, wake) || listener(wake))
+          ? line.listen(key, clientId, (wake) => {
+              if (!this.isForOthers(wake) && !this.takeGrant(line, wake)) listener(wake);
+            })
           : backend.subscribe(key, heldAs ?? type, clientId, listener),
       runtime,
       retry,

@@ -1164,6 +1164,29 @@ describe('a queue of callers that waits in line', () => {
     expect(backend.count('acquire')).toBe(3);
   });
 
+  it('ignores messages for places of other queues of its process', async () => {
+    const { backend, waiter, placed } = await inLine();
+    const { nonce } = placed.request;
+    const grant = { nonce: nonce as string, token: 5, reserved: 0, after: 0 };
+    await backend.tell('line', { kind: 'message', owner: 'me:55' });
+    await backend.tell('line', { kind: 'message', owner: 'me:55', lock: 'granted', grant });
+    expect([backend.count('acquire'), backend.count('accept')]).toEqual([2, 0]);
+    await backend.tell('line', { kind: 'message', owner: waiter.owner });
+    expect(backend.count('acquire')).toBe(3);
+    await backend.tell('line', { kind: 'message', owner: 'me:55' });
+    await backend.last('acquire').busy();
+    expect(backend.count('acquire')).toBe(3);
+  });
+
+  it('asks after a message for a place that it has given up, because it has no other one', async () => {
+    const { backend, waiter, placed } = await inLine();
+    await backend.tell('line');
+    await backend.last('acquire').fail('unknown');
+    expect(waiter.owner).not.toBe(placed.request.owner);
+    await backend.tell('line', { kind: 'message', owner: placed.request.owner });
+    expect(backend.owners('acquire').slice(3)).toEqual([waiter.owner]);
+  });
+
   it('keeps its place as long as it waits, and asks at once if it was lost', async () => {
     const { backend, runtime, waiter } = await inLine();
     backend.hold('refreshWaiters');
@@ -1637,7 +1660,6 @@ describe('a queue of callers that waits in line', () => {
     });
 
     it.each<[string, (placed: Sent) => Wake]>([
-      ['is for another owner', (placed) => message(placed, { owner: 'me:55' })],
       ['has another nonce', (placed) => message(placed, {}, { nonce: 'forged' })],
       ['grants nothing', (placed) => message(placed, { grant: undefined })],
       ['begins in the future', (placed) => message(placed, {}, { after: 20 })],

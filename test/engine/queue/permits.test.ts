@@ -1,3 +1,4 @@
+import { setTimeout as sleep } from 'node:timers/promises';
 import { CLAIM } from '../../../lib/backends/lock-backend.js';
 import {
   LockBusyError,
@@ -8,7 +9,7 @@ import {
 import type { Lease } from '../../../lib/engine/lease/lease.js';
 import { currentLease } from '../../../lib/engine/scope/lock-scope.js';
 import type { LockOptions } from '../../../lib/engine/terms/lock-options.js';
-import { leftovers, NOTHING, openVirtualWorld, type VirtualProcess } from '../../support/lock-world.js';
+import { leftovers, NOTHING, openVirtualWorld, openWorld, type VirtualProcess } from '../../support/lock-world.js';
 import { errorOf, latch } from '../../support/section.js';
 import { answerAfter, refused } from '../../support/watched/watched-backend.js';
 
@@ -123,9 +124,7 @@ describe('a lock that n may hold', () => {
     const held = await runtime.until(Promise.all(acquire(ann, 3)));
     await runtime.advance(1_000);
     const abort = new AbortController();
-    const leaving = [3, 3, 2].map((permits) =>
-      errorOf(bob.locks.acquire('export', { permits, signal: abort.signal })),
-    );
+    const leaving = [3, 3, 2].map((permits) => errorOf(bob.locks.acquire('export', { permits, signal: abort.signal })));
     const waiting = acquire(bob, 4);
     await runtime.settle();
     waiting.push(...acquire(cid, 1));
@@ -398,6 +397,30 @@ describe('many processes that share a lock which n may hold', () => {
       await runtime.advance(10_000);
       expect((await processes[0].locks.inspect('export')).type).toBe('free');
       for (const process of processes) expect(leftovers(process)).toEqual(NOTHING);
+    },
+  );
+});
+
+describe('callers of one process that want one of n, behind one that wants the lock for itself', () => {
+  const world = openWorld('Redis');
+
+  it.each(['write', 'read'] as const)(
+    'ask once in a while if there is no room for the one in front: type %s',
+    async (type) => {
+      const [holder, caller] = [await world.process(), await world.process()];
+      const two = { permits: 2 };
+      const [held, other] = [await holder.locks.acquire('export', two), await holder.locks.acquire('export', two)];
+      const alone = caller.locks.acquire('export', { type });
+      await sleep(100);
+      const one = caller.locks.acquire('export', two);
+      await sleep(100);
+      const asked = caller.backend.count('acquire');
+      await other.release();
+      await sleep(300);
+      const requests = caller.backend.count('acquire') - asked;
+      await held.release();
+      await Promise.all([alone, one].map(async (lease) => (await lease).release()));
+      expect(requests).toBeLessThan(20);
     },
   );
 });
