@@ -125,8 +125,10 @@ export class HandOff {
   private passLater(held: HeldLock): void {
     if (held.lost !== undefined) return;
     const next = this.queue.heir;
-    if (next !== undefined && this.route(held, next) === 'local') this.passHere(held, next);
-    else this.services.events.unawaited(this.queue.giveBack(held));
+    if (next !== undefined && this.route(held, next) === 'local') {
+      this.passHere(held, next);
+      this.queue.resume(); // perhaps nobody waits any more
+    } else this.services.events.unawaited(this.queue.giveBack(held));
   }
 
   /** Lets the next waiter inherit the lock unchanged: the same owner and lease, and the next reserved token. */

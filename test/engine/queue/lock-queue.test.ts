@@ -1425,6 +1425,31 @@ describe('a queue of callers that waits in line', () => {
       expect(backend.count('acquire')).toBe(4);
     });
 
+    it('leaves the line also when its last caller inherits a permit only in the next turn of the event loop', async () => {
+      const { backend, queue, runtime, arrive } = lockScene('permits', { lines: true });
+      const three = { permits: 3 };
+      let holder = arrive({ permits: 2 });
+      arrive({ permits: 2 });
+      for (const sent of backend.sent('acquire')) await sent.grant({ reserved: 1_000 });
+      let last = arrive(three);
+      await backend.last('acquire').busy();
+      await backend.confirm();
+      const placed = backend.last('acquire');
+      await placed.busy({ remaining: 20_000 });
+      for (let handOff = 1; handOff < 256; handOff++) {
+        const next = last;
+        last = arrive(three);
+        void queue.giveBack(lockOf(holder));
+        holder = next;
+      }
+      void queue.giveBack(lockOf(holder));
+      expect([last.outcome, backend.count('removeWaiter')]).toEqual([undefined, 0]);
+      await runtime.advance(1);
+      expect(last.outcome).toBe('held');
+      expect(backend.owners('removeWaiter')).toEqual([placed.request.owner]);
+      expect(runtime.keepAliveTimers).toBe(0);
+    });
+
     it('gives up a place that lets more hold the lock than the next caller does', async () => {
       const { backend, runtime, guest, arrive } = lockScene('permits', { lines: true });
       const { waiter, leave } = guest({ permits: 3 });
