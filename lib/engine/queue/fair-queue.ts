@@ -302,6 +302,7 @@ export class FairQueue implements LockKeeper, Asker<LockWaiter, AcquireReply> {
 
   private hold(held: HeldLock, now: Moment): void {
     this.line.failure = undefined;
+    this.line.forgetHolder();
     this.tenure.hold(held, now);
   }
 

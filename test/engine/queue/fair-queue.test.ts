@@ -574,6 +574,20 @@ describe('the queue of a fair lock', () => {
       expect(waiter.error?.message).toContain('held by me:77 (this process)');
     });
 
+    it('no longer names the holder of another process that its callers had waited for', async () => {
+      const { backend, queue, runtime, waiter, arrive } = await waiting();
+      const late = arrive({ waitTime: ms(1_000) });
+      await backend.last('acquire').busy();
+      await backend.confirm();
+      const [again, last] = backend.sent('acquire').slice(2);
+      await last.busy();
+      await again.grant();
+      expect(waiter.outcome).toBe('held');
+      await queue.giveBack(waiter.held as NonNullable<TestWaiter['held']>);
+      await runtime.advance(1_001);
+      expect(late.error).toMatchObject({ name: 'LockBusyError', holder: undefined });
+    });
+
     it('gives the late copies of unanswered requests of its owner to the lock', async () => {
       const { backend, runtime, waiter } = asking();
       await backend.last('acquire').fail('unknown', 'unavailable', { validUntil: 5_000 });
