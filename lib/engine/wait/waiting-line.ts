@@ -17,6 +17,9 @@ import { type InLine, type KnownHolder, permanentError, supersededError, unavail
  */
 const READ_AHEAD = 600;
 
+/** The least number of milliseconds between two searches for callers that give up soon, because each visits all callers. */
+const SEARCH_PAUSE = 100;
+
 /** The parts of a queue that its line needs. */
 interface QueueOfLine<Queued> {
   readonly key: string;
@@ -50,7 +53,10 @@ export class WaitingLine<Queued extends Caller<never> & InLine & Linked<Queued> 
   private busyReply: Busy | undefined = undefined;
   private busyAt: Moment | undefined = undefined;
   private longWaits: LongWaitWarning<Queued> | undefined = undefined;
+  /** The next search for callers that give up soon. */
   private lookup: ReschedulableTimer | undefined = undefined;
+  /** When the last one began, on the monotonic clock. */
+  private searchedAt = Number.NEGATIVE_INFINITY;
 
   constructor(
     private readonly services: Services,
@@ -171,11 +177,22 @@ export class WaitingLine<Queued extends Caller<never> & InLine & Linked<Queued> 
     this.busyAt = at;
     if (this.services.unlimitedWaits.isDue) this.checkLimit();
     // Later callers are handled when they arrive and when they ask.
-    if (isNews || asker === undefined) this.expectHolderForAll();
+    if (isNews || asker === undefined) this.searchAfter(0);
     else this.expectHolder(asker);
   }
 
+  /** Looks for callers that give up soon: after `delay` milliseconds, or a little later if that was done just before. */
+  private searchAfter(delay: number): void {
+    const pause = this.searchedAt + SEARCH_PAUSE - this.services.runtime.monotonic();
+    const left = Math.max(delay, pause);
+    if (left <= 0) return this.expectHolderForAll();
+    this.lookup ??= new ReschedulableTimer(this.services.runtime, () => this.expectHolderForAll());
+    if (this.lookup.isScheduled) this.lookup.bringForward(left);
+    else this.lookup.schedule(left);
+  }
+
   private expectHolderForAll(): void {
+    this.searchedAt = this.services.runtime.monotonic();
     for (const waiter of this.waiters) this.expectHolder(waiter);
   }
 
@@ -186,9 +203,7 @@ export class WaitingLine<Queued extends Caller<never> & InLine & Linked<Queued> 
     if (holder === undefined || waiter.settled || waiter.triesOnce || left === Number.POSITIVE_INFINITY) return;
     // A timer may fire a moment early.
     if (left < READ_AHEAD + 1) return this.services.holders.expect(holder);
-    this.lookup ??= new ReschedulableTimer(this.services.runtime, () => this.expectHolderForAll());
-    if (this.lookup.isScheduled) this.lookup.bringForward(left - READ_AHEAD);
-    else this.lookup.schedule(left - READ_AHEAD);
+    this.searchAfter(left - READ_AHEAD);
   }
 
   /** The lock is held here now, so the known holder is out of date. */

@@ -337,6 +337,52 @@ describe('a line of callers', () => {
     expect(runtime.timers).toBe(1);
   });
 
+  describe('looks for callers that give up soon', () => {
+    const crowd = () => {
+      const scene = setUp();
+      const expected: string[] = [];
+      scene.services.holders.expect = (owner) => void expected.push(owner);
+      const searches = { count: 0 };
+      const patient = scene.join({ waitTime: ms(600_000) });
+      const remainingWait = () => ++searches.count && 600_000;
+      Object.defineProperty(patient, 'remainingWait', { get: remainingWait });
+      return { ...scene, expected, searches };
+    };
+
+    it('only now and then, although thousands give up one after another', async () => {
+      const { runtime, services, line, join, expected, searches } = crowd();
+      for (let i = 0; i < 1_000; i++) line.watch(join({ waitTime: ms(2_000 + i) }));
+      line.foundBusy(BUSY, services.clock.now());
+      await runtime.advance(1_399);
+      expect(expected).toEqual([]);
+      const before = searches.count;
+      for (let time = 0; time < 1_000; time += 100) {
+        expected.length = 0;
+        await runtime.advance(100);
+        expect(new Set(expected)).toEqual(new Set(['other:1']));
+      }
+      expect(searches.count - before).toBeLessThanOrEqual(11);
+    });
+
+    it('only now and then, although the lock often comes to this process and leaves it again', async () => {
+      const { runtime, services, line, join, expected, searches } = crowd();
+      for (let time = 0; time < 1_000; time += 10) {
+        line.forgetHolder();
+        line.foundBusy(BUSY, services.clock.now());
+        await runtime.advance(10);
+      }
+      expect(searches.count).toBeLessThanOrEqual(11);
+      expect(expected).toEqual([]);
+      // One that came while this process held the lock is found a little later.
+      line.foundBusy(BUSY, services.clock.now());
+      line.forgetHolder();
+      join({ waitTime: ms(500) });
+      line.foundBusy(BUSY, services.clock.now());
+      await runtime.advance(100);
+      expect(expected).toEqual(['other:1']);
+    });
+  });
+
   it('reports a failure for its first caller, if it has one, on a backend that does not report outages', () => {
     const { logger, line, join } = setUp();
     line.failure = unavailable;
