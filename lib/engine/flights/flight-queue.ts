@@ -113,8 +113,10 @@ export class FlightQueue implements LockKeeper, Asker<FlightWaiter, FlightReply>
     this.serveNext();
   }
 
+  /** While others wait, nobody asks because some have left: a request and a run go on without them. */
   left(): void {
-    if (this.line.isEmpty) this.turn.onEmpty();
+    if (!this.line.isEmpty) return;
+    this.turn.onEmpty();
     this.services.runtime.detached(() => this.resume());
   }
 

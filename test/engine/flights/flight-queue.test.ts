@@ -405,6 +405,32 @@ describe('the callers of a single flight in one process', () => {
     expect(logger.warnings).toHaveLength(2);
   });
 
+  it.each([
+    ['another process runs', 'begin'],
+    ['one of them runs', 'joins'],
+  ] as const)('are not searched again for each of those that leave while %s', async (_, field) => {
+    const isHere = field === 'joins';
+    enqueue();
+    const abort = new AbortController();
+    const stays = enqueue();
+    for (let i = 0; i < 100; i++) enqueue({ signal: abort.signal });
+    if (isHere) {
+      await grant();
+      joins[0].answer(true);
+      await runtime.settle();
+    } else {
+      await busy(1);
+      await busy(2);
+    }
+    let visits = 0;
+    const value = stays.waiter[field];
+    Object.defineProperty(stays.waiter, field, { get: () => ++visits && value, set: () => {} });
+    abort.abort();
+    await runtime.settle();
+    expect([queue.waiting.length, acquires.length, joins.length]).toEqual(isHere ? [1, 1, 1] : [2, 2, 0]);
+    expect(visits).toBeLessThan(10);
+  });
+
   describe('after a failure', () => {
     it('ask again after pauses that grow, and under another owner if the lock may have been taken', async () => {
       enqueue();
