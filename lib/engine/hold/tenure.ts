@@ -36,7 +36,8 @@ interface QueueOfTenure {
  */
 export class Tenure {
   private holder: HeldLock | undefined = undefined;
-  private others: readonly HeldLock[] = NONE;
+  /** In the order in which they got the lock. A set, because thousands of readers may hold it. */
+  private others: Set<HeldLock> | undefined = undefined;
   /** The number of departures that are unanswered. */
   private departures = 0;
   /** The latest release, until it is answered or recalled. */
@@ -51,7 +52,7 @@ export class Tenure {
 
   get holders(): readonly HeldLock[] {
     if (this.holder === undefined) return NONE;
-    return this.others.length === 0 ? this.holder.alone : [this.holder, ...this.others];
+    return this.others === undefined ? this.holder.alone : [this.holder, ...this.others];
   }
 
   get isHeld(): boolean {
@@ -60,7 +61,7 @@ export class Tenure {
 
   /** How many owners of this process hold the lock. */
   get size(): number {
-    return this.holder === undefined ? 0 : 1 + this.others.length;
+    return this.holder === undefined ? 0 : 1 + (this.others?.size ?? 0);
   }
 
   /** How many owners of this process hold the lock, as far as the backend has confirmed that others have left. */
@@ -70,7 +71,7 @@ export class Tenure {
 
   /** How many owners of this process hold the lock together with this one, which may have been dropped. */
   sizeWith(held: HeldLock): number {
-    return held === this.holder || this.others.includes(held) ? this.size : this.size + 1;
+    return held === this.holder || this.others?.has(held) ? this.size : this.size + 1;
   }
 
   /** Whether somebody who wants the lock on these terms may hold it beside the present holders. */
@@ -95,16 +96,24 @@ export class Tenure {
 
   hold(held: HeldLock, now: Moment): void {
     if (this.holder === undefined) this.holder = held;
-    else this.others = [...this.others, held];
+    else {
+      this.others ??= new Set();
+      this.others.add(held);
+    }
     if (CHECKED) this.check();
     this.services.watchdog.guard(held, now);
   }
 
   drop(held: HeldLock): void {
     this.services.watchdog.drop(held);
-    if (this.holder !== held) this.others = this.others.filter((other) => other !== held);
-    else if (this.others.length === 0) this.holder = undefined;
-    else [this.holder, ...this.others] = this.others;
+    const { others } = this;
+    if (this.holder !== held) others?.delete(held);
+    else if (others === undefined) this.holder = undefined;
+    else {
+      [this.holder] = others;
+      others.delete(this.holder);
+    }
+    if (others?.size === 0) this.others = undefined;
     if (CHECKED) this.check();
   }
 
@@ -194,6 +203,7 @@ export class Tenure {
 
   private check(): void {
     invariant(this.departures >= 0, 'more departures were answered than begun');
-    invariant(this.others.length === 0 || this.holder !== undefined, 'a lock has other holders but no first one');
+    invariant(this.others === undefined || this.holder !== undefined, 'a lock has other holders but no first one');
+    invariant(this.others?.size !== 0, 'a lock that one owner holds has an empty set of others');
   }
 }

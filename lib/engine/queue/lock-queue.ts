@@ -75,6 +75,11 @@ export class LockQueue implements LockKeeper, Asker<LockWaiter, AcquireReply> {
    * hand-offs need tokens.
    */
   private asking: Attempt | undefined = undefined;
+  /**
+   * A reader that asks, as do all waiters in front of it. So nobody visits them again when another reader arrives, or one
+   * of them is served.
+   */
+  private lastReader: LockWaiter | undefined = undefined;
   /** Whether the request waits in the backend until another holder releases the lock. */
   private waitsInBackend = false;
 
@@ -182,6 +187,7 @@ export class LockQueue implements LockKeeper, Asker<LockWaiter, AcquireReply> {
 
   /** Removes the traces of waiters in the backend: at once, or when their pending requests are answered. */
   left(waiters: readonly LockWaiter[]): void {
+    if (waiters.some((waiter) => waiter === this.lastReader)) this.lastReader = undefined;
     if (this.line.isEmpty) {
       this.again?.onEmpty();
       // Stops the request that waits in the backend, because nobody waits for its answer any more.
@@ -239,13 +245,21 @@ export class LockQueue implements LockKeeper, Asker<LockWaiter, AcquireReply> {
       if (state === 'idle') this.asking = this.ask(head);
       return;
     }
-    for (const reader of this.waiting) {
-      if (reader.terms.type !== 'read') return;
-      if (reader.attempt !== undefined) continue;
-      // The others follow the reader that asks under the place, and nobody else may ask under it meanwhile. A reader that
-      // would enter the line waits until it can: without a place it would be told of no release, and so ask again at once.
-      if (this.attempts > 0 && (this.place !== undefined || this.mayEnterLine(reader))) return;
-      this.ask(reader);
+    this.askForReaders(head);
+  }
+
+  /** Lets the readers in front ask side by side. */
+  private askForReaders(head: LockWaiter): void {
+    let reader: LockWaiter | undefined = this.lastReader === undefined ? head : this.lastReader.next;
+    for (; reader?.terms.type === 'read'; reader = reader.next) {
+      if (reader.attempt === undefined) {
+        // The others follow the reader that asks under the place, and nobody else may ask under it meanwhile. A reader
+        // that would enter the line waits until it can: without a place it would be told of no release, and so ask again
+        // at once.
+        if (this.attempts > 0 && (this.place !== undefined || this.mayEnterLine(reader))) return;
+        this.ask(reader);
+      }
+      this.lastReader = reader;
     }
   }
 
@@ -352,6 +366,7 @@ export class LockQueue implements LockKeeper, Asker<LockWaiter, AcquireReply> {
     this.line.failure = waiter.attempt = undefined;
     // Not if the head has left: readers behind it may ask beside its request.
     if (this.asking === outcome) this.asking = undefined;
+    if (outcome.state !== 'granted' || waiter === this.lastReader) this.lastReader = undefined;
     this.waitsInBackend = false;
     this.removeFormerPlaces();
     if (outcome.state === 'granted') this.granted(waiter, outcome);

@@ -90,6 +90,52 @@ describe('a queue of callers asks the backend', () => {
     expect([second.outcome, backend.count('acquire')]).toEqual(['held', 2]);
   });
 
+  it('for further readers without another look at those that ask already', async () => {
+    const { backend, arrive } = lockScene('read');
+    const first = arrive();
+    let { attempt } = first;
+    let looks = 0;
+    Object.defineProperty(first, 'attempt', {
+      get: () => {
+        looks++;
+        return attempt;
+      },
+      set: (value) => {
+        attempt = value;
+      },
+    });
+    const readers = Array.from({ length: 100 }, () => arrive());
+    arrive({ type: 'write' });
+    for (let i = 0; i < 100; i++) arrive();
+    const [asked, ...others] = backend.sent('acquire');
+    for (const sent of others) await sent.grant();
+    expect(readers.map(({ outcome }) => outcome)).toEqual(Array(100).fill('held'));
+    expect(looks).toBeLessThan(10);
+    await asked.grant();
+    expect([first.outcome, backend.count('acquire')]).toEqual(['held', 101]);
+  });
+
+  it('for readers that arrive when the last one that asks has left', async () => {
+    const { backend, runtime, arrive, guest } = lockScene('read');
+    const first = arrive();
+    const { waiter, leave } = guest();
+    leave();
+    await runtime.settle();
+    const [third, fourth] = [arrive(), arrive()];
+    expect(backend.owners('acquire')).toEqual([first, waiter, third, fourth].map(({ owner }) => owner));
+  });
+
+  it('for a reader again whose lock was removed by force, although those behind it ask', async () => {
+    const { backend, services, arrive } = lockScene('read');
+    const first = arrive();
+    const { owner } = first;
+    const second = arrive();
+    services.pendingAttempts.interfere({ key: KEY, owners: [owner] }, 'removed');
+    await backend.sent('acquire')[0].grant();
+    expect(backend.owners('acquire')).toEqual([owner, second.owner, first.owner]);
+    expect(first.owner).not.toBe(owner);
+  });
+
   it('for a writer only when the readers of its process have left', async () => {
     const { backend, queue, arrive } = lockScene('read');
     const [first, second] = [arrive(), arrive()];
