@@ -345,6 +345,17 @@ describe('renew-read and renew-write', () => {
     ]);
   });
 
+  it('renew a reader beside one with a longer lease when the memory is full', async () => {
+    await world.read({ 'c:1': 2_000, 'd:1': 2 * MINUTE });
+    await world.withFullMemory(async () => {
+      const args = ['PUBLISH', MINUTE, 'c:1'];
+      expect(await world.run('renew-read', ['a', READ_LEASE('c:1')], args)).toEqual([expect.any(Number), 1]);
+    });
+    expect(await world.redis.hgetall('a')).toEqual({ mode: 'read', 'c:1': '1', 'd:1': '1' });
+    await world.expectLease(READ_LEASE('c:1'), MINUTE);
+    await world.expectLease('a', 2 * MINUTE);
+  });
+
   it('renew the lease of the writer, and of nobody else', async () => {
     await world.write('c:1', 2_000);
     await world.redis.hset('b', { mode: 'write', 'c:2:write': '1' });

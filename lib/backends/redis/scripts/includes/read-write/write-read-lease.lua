@@ -7,13 +7,16 @@ local function writeReadLease(lock, owner, lease)
   if ttl < lease then
     expire(lock, lease)
   end
-  local set = redis.pcall('SET', key, 1, 'PX', lease)
-  if set.err then -- the user may not call SET, and a reader needs a lease
-    redis.call('HDEL', lock, owner)
-    if redis.call('HLEN', lock) == 1 then
-      redis.call('DEL', lock)
+  -- A reader that has a lease gets a longer or shorter one also from a server whose memory is full, which refuses SET.
+  if before == NO_KEY or redis.call('PEXPIRE', key, lease) == 0 then
+    local set = redis.pcall('SET', key, 1, 'PX', lease)
+    if set.err then -- the user may not call SET, and a reader needs a lease
+      redis.call('HDEL', lock, owner)
+      if redis.call('HLEN', lock) == 1 then
+        redis.call('DEL', lock)
+      end
+      error(set.err, 0)
     end
-    error(set.err, 0)
   end
   if ttl >= lease and before >= ttl - 1 and redis.call('HGET', lock, 'mode') == 'read' then
     fitToReaders(lock) -- this was the longest lease, and it became shorter
