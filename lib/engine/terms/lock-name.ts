@@ -82,10 +82,17 @@ export function prefixProblem(prefix: unknown): string | undefined {
  * The key of a lock in the backend.
  *
  * @param name a checked name
- * @throws LockKeyError, with a message that begins with `what`, when the prefix makes the key too long
+ * @throws LockKeyError, with a message that begins with `what`, when the prefix makes the key too long, or the key is
+ * only a part in braces
  */
 export function toKey(prefix: string, name: LockName, what: string): string {
   const key = prefix + name;
+  // What is kept beside a lock has the lock's key in braces, unless the key has some: {x} would share it with x.
+  if (key.startsWith('{') && key.indexOf('}') === key.length - 1)
+    throw new LockKeyError(
+      `${what}: the lock name '${name}' is only a part in braces, and there is no keyPrefix: it would share its waiters and results with the lock '${key.slice(1, -1)}'. Choose another name, or a keyPrefix`,
+      name,
+    );
   if (key.length * 3 > MAX_KEY_BYTES && Buffer.byteLength(key) > MAX_KEY_BYTES) toLockName(key, what);
   return key;
 }

@@ -116,6 +116,17 @@ describe('the key of a lock', () => {
     expect(error.message).toContain('has 1025 bytes');
   });
 
+  it.each(['{order}', '{order:5}'])('is not %j, which shares its line with another lock', (name) => {
+    const error = keyErrorOf(() => toKey('', name, WHAT));
+    expect(error.message).toContain(`${WHAT}: the lock name '${name}' `);
+    expect(error.message).toContain(`'${name.slice(1, -1)}'`);
+    expect(toKey('lock:', name, WHAT)).toBe(`lock:${name}`);
+  });
+
+  it.each(['order', '{order}:5', '5:{order}', '{a}:{b}', '{a{b}}', '{{a}}'])('may be %j', (name) => {
+    expect(toKey('', name, WHAT)).toBe(name);
+  });
+
   it('is measured in bytes, with the prefix', () => {
     expect(toKey('€', 'x'.repeat(1_021), WHAT)).toHaveLength(1_022);
     expect(keyErrorOf(() => toKey('€', 'x'.repeat(1_022), WHAT)).message).toContain('has 1025 bytes');
