@@ -298,6 +298,17 @@ describe('acquire-all', () => {
     expect(await world.redis.exists('a', CLOCK)).toBe(0);
   });
 
+  it('acquires nothing when the token counter of one lock is something else, and reports which one', async () => {
+    await world.redis.hset(fencingToken('b'), 'of', 'somebody else');
+    const args = ['fenced', 'fenced', 'reentrant'].flatMap((type) => [type, 'c:1', '1']);
+    expect(await world.run('acquire-all', keysOf('a', 'b', 'c'), [LATER, 0, MINUTE, ...args])).toEqual([
+      2,
+      1,
+      [[expect.stringContaining('WRONGTYPE'), 'none', 'hash', 'none']],
+    ]);
+    expect(await world.redis.exists('a', 'b', 'c')).toBe(0);
+  });
+
   it('lets a reader pass others in line only if it says so', async () => {
     await world.redis.zadd('nestjs_redis_lock_turns:{b}', 1, 'd:1');
     await world.redis.zadd('nestjs_redis_lock_turns_until:{b}', (await world.now()) + MINUTE, 'd:1');

@@ -73,8 +73,26 @@ for i = 1, count do
   end
 end
 
+-- All tokens come before the first lock, because the key of a counter may contain something else.
+local function takeFencedToken(i)
+  reserveFencedTokens(KEYS[3 * i], KEYS[1], 0)
+  return nextToken()
+end
+
 local reply = { ALL_ACQUIRED }
 reserveTokens(KEYS[1], 0, count)
+for i = 1, count do
+  reply[1 + i] = nextToken()
+end
+for i = 1, count do
+  if ARGV[3 * i + 1] == 'fenced' then
+    local token = answerOf(takeFencedToken, i, 3 * i - 1, 3)
+    if type(token) == 'table' then
+      return { ONE_FAILED, i - 1, token }
+    end
+    reply[1 + i] = token
+  end
+end
 for i = 1, count do
   local lock, type, owner = KEYS[3 * i - 1], ARGV[3 * i + 1], ARGV[3 * i + 2]
   if type == 'read' then
@@ -83,13 +101,6 @@ for i = 1, count do
     takeWriter(lock, owner, leaseTime)
   else
     takePlain(lock, owner, lease)
-  end
-  reply[1 + i] = nextToken()
-end
-for i = 1, count do
-  if ARGV[3 * i + 1] == 'fenced' then
-    reserveFencedTokens(KEYS[3 * i], KEYS[1], 0)
-    reply[1 + i] = nextToken()
   end
 end
 return reply
