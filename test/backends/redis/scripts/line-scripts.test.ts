@@ -659,6 +659,24 @@ describe('enter-line, for calls of which only the newest waits', () => {
     expect(await world.redis.hgetall(NEWEST)).toMatchObject({ owner: 'single', single: '0' });
   });
 
+  it('is remembered for as long as its line is kept, also by others who enter it', async () => {
+    await world.hold('h:1');
+    await world.enter('c:1', { newest: [0, ''] });
+    for (const key of [PLACES, LAPSES]) await world.redis.pexpire(key, MINUTE - 1);
+    await world.redis.pexpire(NEWEST, MINUTE / 2);
+    await world.enter('x:1');
+    for (const key of [PLACES, LAPSES]) await world.expectLease(key, 2 * MINUTE);
+    await world.expectLease(NEWEST, 10 * MINUTE);
+  });
+
+  it('is not remembered longer because another line begins', async () => {
+    await world.hold('h:1');
+    await world.redis.hset(NEWEST, 'owner', 'c:1');
+    await world.redis.pexpire(NEWEST, MINUTE / 2);
+    await world.enter('x:1');
+    await world.expectLease(NEWEST, MINUTE / 2);
+  });
+
   it('waits without being remembered when the memory is full', async () => {
     await world.hold('h:1');
     await world.withFullMemory(async () => {

@@ -35,8 +35,8 @@ for i = 3, #ARGV do
     addUnlessFull(lapses, now + waiterTimeout + ends % 1, owner)
   end
 end
-if keepsAny and keepLine(places, lapses, terms, waiterTimeout) then
-  redis.call('PEXPIRE', newestOf(lock), waiterTimeout * 10)
+if keepsAny then
+  keepLine(lock, places, lapses, terms, waiterTimeout)
 end
 -- A lock that n may hold has no fields, and nobody else uses it.
 local wantsPermit = first and lapse % 1 > 0

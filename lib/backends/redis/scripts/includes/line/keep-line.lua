@@ -1,13 +1,16 @@
 -- Keeps the keys of a line for at least `time` ms. A key that would expire sooner gets twice that time, because each write
--- goes to the replicas and into the AOF, and a long line is kept by somebody every few ms. Returns whether any got it.
-local function keepLine(places, lapses, terms, time)
-  local isWritten = false
+-- goes to the replicas and into the AOF, and a long line is kept by somebody every few ms. Whoever keeps an existing line
+-- also keeps what it says about the newest call, because others write nothing until the line would expire again.
+local function keepLine(lock, places, lapses, terms, time)
+  local wasKept = false
   for _, key in ipairs({ places, lapses, terms }) do
     local left = redis.call('PTTL', key)
     if left < time and left ~= NO_KEY then
       redis.call('PEXPIRE', key, time * 2)
-      isWritten = true
+      wasKept = wasKept or left ~= NO_LEASE
     end
   end
-  return isWritten
+  if wasKept then
+    redis.call('PEXPIRE', newestOf(lock), time * 10)
+  end
 end
