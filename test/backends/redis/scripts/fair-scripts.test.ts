@@ -161,6 +161,18 @@ describe('acquire-fair', () => {
     await acquire('c:1', MINUTE);
     expect((await world.scores('timeouts'))['c:1']).toBe(now + 21 * MINUTE);
   });
+
+  it('keeps an owner in the queue that asks again when the memory is full', async () => {
+    await world.redis.hset('a', 'c:9', '1');
+    const now = await world.wait({ owner: 'c:1', for: 5_000 }, { owner: 'c:2', for: 5_000 });
+    await world.withFullMemory(async () => {
+      expect(await acquire('c:1', MINUTE)).toEqual([0, [-1, 'c:9']]);
+    });
+    expect(await world.waiting()).toEqual(['c:1', 'c:2']);
+    const { 'c:1': first, 'c:2': second } = await world.scores('heartbeats');
+    expectBetween(first, now + MINUTE, (await world.now()) + MINUTE);
+    expect(second).toBe(now + 5_000);
+  });
 });
 
 describe('release-fair', () => {
@@ -259,6 +271,18 @@ describe('refresh-fair-waiters-4', () => {
     expectBetween(timeouts['c:1'], now + 2 * MINUTE, after + 2 * MINUTE);
     expect(timeouts['c:2']).toBe(now + MINUTE);
     expectBetween(timeouts['c:3'], now + 2 * MINUTE + 600_000, after + 2 * MINUTE + 600_000);
+  });
+
+  it('keeps them when the memory is full', async () => {
+    const now = await world.wait({ owner: 'c:1' }, { owner: 'c:2' });
+    await world.redis.hset('a', 'd:1', '1');
+    await world.withFullMemory(async () => {
+      expect(await refresh('c:2', 'c:1')).toEqual([1, 1]);
+    });
+    for (const key of ['timeouts', 'heartbeats']) {
+      const { 'c:1': first, 'c:2': second } = await world.scores(key);
+      for (const time of [first, second]) expectBetween(time, now + 2 * MINUTE, (await world.now()) + 2 * MINUTE);
+    }
   });
 
   it('tells the head again while the lock is free', async () => {

@@ -398,6 +398,19 @@ describe('enter-line', () => {
     expect(await world.redis.exists(TERMS)).toBe(0);
   });
 
+  it.each(['', 'n-1'])('keeps its place when the memory is full, with the nonce %j', async (nonce) => {
+    await world.hold('d:1');
+    const now = await world.wait({ 'c:1': 5_000, 'c:2': 5_000 });
+    await world.withFullMemory(async () => {
+      expect(await world.enter('c:2', { nonce })).toEqual([expect.any(Number), 'd:1', '', 0]);
+    });
+    const { 'c:1': first, 'c:2': second } = await world.lapses();
+    expect(first).toBe(now + 5_000);
+    expectBetween(second, now + MINUTE, (await world.now()) + MINUTE);
+    expect(await world.line()).toEqual(['c:1', 'c:2']);
+    expect(await world.redis.hkeys(TERMS)).toEqual(nonce === '' ? [] : ['c:2']);
+  });
+
   it('stays behind the others although the clock of the server was set back', async () => {
     await world.hold('d:1');
     await world.wait({ 'c:1': MINUTE });
@@ -920,13 +933,16 @@ describe('refresh-places-1', () => {
     expect(await world.line()).toEqual(['c:2', 'c:3']);
   });
 
-  it('answers that places are there which it cannot keep because the memory is full', async () => {
+  it('keeps places when the memory is full', async () => {
     await world.hold(OURS);
-    const now = await world.wait({ 'c:1': 30_000 });
+    const now = await world.wait({ 'c:1': 30_000, 'c:2': 30_000 + permits(7), 'd:1': 30_000 });
     await world.withFullMemory(async () => {
-      expect(await world.refresh('c:1')).toEqual([1]);
+      expect(await world.refresh('c:1', 'c:2', 'c:9')).toEqual([1, 1, 0]);
     });
-    expect(await world.lapses()).toEqual({ 'c:1': now + 30_000 });
+    const { 'c:1': first, 'c:2': second, ...others } = await world.lapses();
+    expectBetween(first, now + MINUTE, (await world.now()) + MINUTE);
+    expectBetween(second, now + MINUTE + permits(7), (await world.now()) + MINUTE + permits(7));
+    expect(others).toEqual({ 'd:1': now + 30_000 });
   });
 
   it('grants the free lock to who is first, also if it keeps another place', async () => {

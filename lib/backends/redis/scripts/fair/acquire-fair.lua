@@ -40,6 +40,8 @@
 -- @include fair/leave-queue
 -- @include fair/head-of
 -- @include keep-key
+-- @include full-memory
+-- @include add-although-full
 -- @include fair/set-timeout
 -- @include fair/enter-queue
 local reserve, waiterTimeout = tonumber(ARGV[4]), tonumber(ARGV[5])

@@ -22,6 +22,8 @@
 -- @include fair/leave-queue
 -- @include fair/head-of
 -- @include keep-key
+-- @include full-memory
+-- @include add-although-full
 -- @include fair/set-timeout
 -- @include line/time-of-grant
 -- @include tokens

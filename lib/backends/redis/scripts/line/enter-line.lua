@@ -34,7 +34,7 @@
 -- @include lock-fields
 -- @include holder
 -- @include plain/why-owner-waits
--- @include add-unless-full
+-- @include full-memory
 -- @include line/line-of
 -- @include line/keep-line
 -- @include line/keep-place

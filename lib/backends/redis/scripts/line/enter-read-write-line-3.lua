@@ -43,7 +43,7 @@
 -- @include line/place-before
 -- @include read-write/why-reader-waits
 -- @include read-write/why-writer-waits
--- @include add-unless-full
+-- @include full-memory
 -- @include line/keep-line
 -- @include line/keep-place
 -- @include line/first-in-line

@@ -13,7 +13,8 @@
 ]]
 -- @include server-time
 -- @include prefixed
--- @include add-unless-full
+-- @include full-memory
+-- @include add-although-full
 -- @include ttl-replies
 -- @include line/line-of
 -- @include line/keep-line
@@ -32,7 +33,7 @@ for i = 3, #ARGV do
   if kept[i - 2] == 1 then
     keepsAny, keepsFirst = true, keepsFirst or owner == first
     -- Its fraction says how many permits the place wants.
-    addUnlessFull(lapses, now + waiterTimeout + ends % 1, owner)
+    addAlthoughFull(lapses, now + waiterTimeout + ends % 1, owner)
   end
 end
 if keepsAny then

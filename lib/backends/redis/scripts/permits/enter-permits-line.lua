@@ -28,7 +28,7 @@
 -- @include holder
 -- @include permits/holds-permit
 -- @include permits/why-permit-waits
--- @include add-unless-full
+-- @include full-memory
 -- @include line/line-of
 -- @include line/keep-line
 -- @include line/keep-place

@@ -1,14 +1,14 @@
 -- Makes or keeps a place in the line. `newTerms` are its terms from now on; nil: they stay as they are. They are written
--- first, because a place must not be served without them. Returns false if the server's memory is full.
+-- first, because a place must not be served without them. Returns false if it is a new place and the server's memory is
+-- full: then the owner waits without a place, because what it asks about the lock can be answered all the same.
 local function keepPlace(lock, places, lapses, terms, owner, position, lapse, waiterTimeout, newTerms)
-  local written = newTerms and redis.pcall('HSET', terms, owner, newTerms)
-  if type(written) == 'table' then
-    if string.find(written.err, 'OOM', 1, true) then
-      return false
-    end
-    error(written.err, 0)
+  local isKept = (not newTerms or writeUnlessFull('HSET', terms, owner, newTerms))
+    and writeUnlessFull('ZADD', places, position, owner)
+  if not isKept and redis.call('ZSCORE', places, owner) then
+    openFullMemory(places)
+    isKept = not newTerms or writeUnlessFull('HSET', terms, owner, newTerms)
   end
-  local isKept = addUnlessFull(places, position, owner) and addUnlessFull(lapses, lapse, owner)
+  isKept = isKept and writeUnlessFull('ZADD', lapses, lapse, owner)
   keepLine(lock, places, lapses, terms, waiterTimeout)
   return isKept
 end
