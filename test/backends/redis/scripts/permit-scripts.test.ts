@@ -389,6 +389,14 @@ describe('renew-permits-1', () => {
     expect(held[TWO]).toBe(now - 1);
   });
 
+  it('renews when the memory is full', async () => {
+    const now = await world.hold({ [ONE]: 5_000, [TWO]: -1 });
+    await world.withFullMemory(async () => {
+      expect(await world.run('renew-permits-1', ['held'], [MINUTE, TWO, ONE])).toBe('01');
+    });
+    expectBetween((await world.held())[ONE], now + MINUTE, (await world.now()) + MINUTE);
+  });
+
   it('does not renew a permit in the ms in which its lease ends, because others may have it then', async () => {
     const ids = Array.from({ length: 5_000 }, (_, i) => i.toString(16).padStart(32, '0'));
     const now = await world.now();

@@ -9,6 +9,8 @@
   Returns a string with a digit for each id: 1, or 0 when it is not held.
 ]]
 -- @include server-time
+-- @include full-memory
+-- @include add-although-full
 -- @include synchronizers/raw-id
 local held, leaseTime = KEYS[1], tonumber(ARGV[1])
 local now = serverTime()
@@ -18,7 +20,7 @@ for i = 2, #ARGV do
   local id = rawId(ARGV[i])
   local ends = redis.call('ZSCORE', held, id)
   if ends and tonumber(ends) > now then
-    redis.call('ZADD', held, now + leaseTime, id)
+    addAlthoughFull(held, now + leaseTime, id)
     digits[#digits + 1] = '1'
   else
     digits[#digits + 1] = '0'
