@@ -164,6 +164,15 @@ describe('add-permits-3', () => {
     expect(await world.redis.exists('note')).toBe(0);
   });
 
+  it('gives permits back, once, when the memory is full', async () => {
+    await world.redis.set('sem', 1);
+    for (const sequence of [1, 1, 2, 2]) {
+      expect(await world.withFullMemory(() => add(sequence, 2, { existing: '1' }))).toBe(1);
+    }
+    expect(await world.redis.mget('sem', 'latest')).toEqual(['5', '2:']);
+    await world.expectLease('latest', REMEMBERED);
+  });
+
   it('adds to a missing semaphore, unless it is told not to', async () => {
     expect(await add(1, 2, { existing: '1' })).toBe(0);
     expect(await world.redis.keys('*')).toEqual([]);
@@ -355,6 +364,18 @@ describe('give-leased-permits-3', () => {
     await world.expectLease('latest', REMEMBERED);
   });
 
+  it('gives permits back, once, when the memory is full', async () => {
+    await world.redis.set('sem', 1);
+    await world.hold({ [ONE]: MINUTE, [TWO]: MINUTE, [THREE]: -1, [FOUR]: MINUTE });
+    await world.withFullMemory(async () => {
+      for (let copy = 0; copy < 2; copy++) expect(await give(1, ONE)).toBe('1');
+      for (let copy = 0; copy < 2; copy++) expect(await give(2, TWO)).toBe('1');
+    });
+    expect(Object.keys(await world.held())).toEqual([FOUR]);
+    expect(await world.redis.mget('sem', 'latest')).toEqual(['4', '2:1']);
+    await world.expectLease('latest', REMEMBERED);
+  });
+
   it('gives back no permit whose lease has ended, which others may have', async () => {
     await world.redis.set('sem', 0);
     await world.hold({ [ONE]: -1 });
@@ -423,6 +444,12 @@ describe('count-permits-2', () => {
     ).toEqual(['redisson_sc:{sem} 4']);
     expect(await world.published(count)).toEqual([]);
     expect(Object.keys(await world.held())).toEqual([ONE]);
+  });
+
+  it('makes permits available when the memory is full', async () => {
+    await world.redis.set('sem', 2);
+    await world.hold({ [ONE]: MINUTE, [TWO]: -1 });
+    expect(await world.withFullMemory(count)).toEqual([3, 1]);
   });
 
   it('finds none where there is no semaphore', async () => {
@@ -555,6 +582,13 @@ describe('count-down-3', () => {
     expect(await world.redis.keys('*')).toEqual(['latest']);
   });
 
+  it('counts each request once when the memory is full', async () => {
+    await world.redis.set('latch', 3);
+    for (const sequence of [1, 1, 2, 2]) expect(await world.withFullMemory(() => countDown(sequence, 1))).toBe(1);
+    expect(await world.redis.mget('latch', 'latest')).toEqual(['1', '2:']);
+    await world.expectLease('latest', REMEMBERED);
+  });
+
   it('opens the latch when there are more steps than are left', async () => {
     await world.redis.set('latch', 1);
     expect(await countDown(1, 7)).toBe(1);
@@ -586,6 +620,12 @@ describe('delete-latch-3', () => {
     expect(heard).toEqual(['redisson_countdownlatch__channel__{latch} 0']);
     expect(await world.redis.keys('*')).toEqual(['latest']);
     await world.expectLease('latest', REMEMBERED);
+  });
+
+  it('deletes the latch when the memory is full', async () => {
+    await world.redis.set('latch', 5);
+    expect(await world.withFullMemory(() => remove(1))).toBe(1);
+    expect(await world.redis.keys('*')).toEqual(['latest']);
   });
 });
 

@@ -41,7 +41,7 @@
 -- @include fair/head-of
 -- @include keep-key
 -- @include full-memory
--- @include add-although-full
+-- @include write-although-full
 -- @include fair/set-timeout
 -- @include fair/enter-queue
 local reserve, waiterTimeout = tonumber(ARGV[4]), tonumber(ARGV[5])

@@ -23,7 +23,7 @@
 -- @include fair/head-of
 -- @include keep-key
 -- @include full-memory
--- @include add-although-full
+-- @include write-although-full
 -- @include fair/set-timeout
 -- @include line/time-of-grant
 -- @include tokens

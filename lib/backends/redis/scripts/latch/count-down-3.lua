@@ -15,7 +15,9 @@
 -- @include publish-to
 -- @include synchronizers/count-of
 -- @include synchronizers/requests
+-- @include full-memory
 -- @include synchronizers/remember-request
+-- @include synchronizers/remember-although-full
 -- @include synchronizers/publish-to-latch
 local latch, note, latest = KEYS[1], KEYS[2], KEYS[3]
 local publish, sequence, lifetime, steps = ARGV[1], ARGV[2], ARGV[3], tonumber(ARGV[4])
@@ -27,7 +29,7 @@ local count = countOf(latch)
 if count == 0 then
   return 0
 end
-rememberRequest(latest, sequence, '', lifetime)
+rememberAlthoughFull(latest, sequence, '', lifetime)
 if count > steps then
   redis.call('DECRBY', latch, steps)
 else

@@ -13,7 +13,9 @@
 ]]
 -- @include publish-to
 -- @include synchronizers/requests
+-- @include full-memory
 -- @include synchronizers/remember-request
+-- @include synchronizers/remember-although-full
 -- @include synchronizers/publish-to-latch
 local latch, note, latest = KEYS[1], KEYS[2], KEYS[3]
 local publish, sequence, lifetime = ARGV[1], ARGV[2], ARGV[3]
@@ -24,7 +26,7 @@ end
 if not redis.call('GET', latch) then
   return 0
 end
-rememberRequest(latest, sequence, '', lifetime)
+rememberAlthoughFull(latest, sequence, '', lifetime)
 redis.call('DEL', latch, note)
 publishToLatch(publish, latch, '0')
 return 1

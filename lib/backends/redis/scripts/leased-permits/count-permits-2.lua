@@ -13,6 +13,8 @@
 -- @include publish-to
 -- @include synchronizers/count-of
 -- @include synchronizers/publish-permits
+-- @include full-memory
+-- @include write-although-full
 -- @include synchronizers/reclaim-permits
 local semaphore, held, publish = KEYS[1], KEYS[2], ARGV[1]
 

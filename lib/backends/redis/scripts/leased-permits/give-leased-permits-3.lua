@@ -18,9 +18,12 @@
 -- @include synchronizers/count-of
 -- @include synchronizers/publish-permits
 -- @include synchronizers/raw-id
+-- @include full-memory
+-- @include write-although-full
 -- @include synchronizers/reclaim-permits
 -- @include synchronizers/requests
 -- @include synchronizers/remember-request
+-- @include synchronizers/remember-although-full
 local semaphore, held, latest = KEYS[1], KEYS[2], KEYS[3]
 local publish, sequence, lifetime = ARGV[1], ARGV[2], ARGV[3]
 
@@ -43,7 +46,7 @@ end
 answer = table.concat(digits)
 local available = countOf(semaphore) + #ids
 if #ids > 0 then
-  rememberRequest(latest, sequence, answer, lifetime)
+  rememberAlthoughFull(latest, sequence, answer, lifetime)
   redis.call('INCRBY', semaphore, #ids)
   for _, id in ipairs(ids) do
     redis.call('ZREM', held, id)

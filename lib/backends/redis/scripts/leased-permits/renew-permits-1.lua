@@ -10,7 +10,7 @@
 ]]
 -- @include server-time
 -- @include full-memory
--- @include add-although-full
+-- @include write-although-full
 -- @include synchronizers/raw-id
 local held, leaseTime = KEYS[1], tonumber(ARGV[1])
 local now = serverTime()
@@ -20,7 +20,7 @@ for i = 2, #ARGV do
   local id = rawId(ARGV[i])
   local ends = redis.call('ZSCORE', held, id)
   if ends and tonumber(ends) > now then
-    addAlthoughFull(held, now + leaseTime, id)
+    writeAlthoughFull(held, 'ZADD', held, now + leaseTime, id)
     digits[#digits + 1] = '1'
   else
     digits[#digits + 1] = '0'

@@ -18,6 +18,8 @@
 -- @include publish-to
 -- @include synchronizers/count-of
 -- @include synchronizers/publish-permits
+-- @include full-memory
+-- @include write-although-full
 -- @include synchronizers/reclaim-permits
 -- @include synchronizers/requests
 -- @include synchronizers/remember-request

@@ -28,6 +28,8 @@
 -- @include synchronizers/count-of
 -- @include synchronizers/publish-permits
 -- @include synchronizers/raw-id
+-- @include full-memory
+-- @include write-although-full
 -- @include synchronizers/reclaim-permits
 -- @include synchronizers/requests
 -- @include synchronizers/remember-request

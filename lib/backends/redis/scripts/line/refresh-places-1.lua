@@ -14,7 +14,7 @@
 -- @include server-time
 -- @include prefixed
 -- @include full-memory
--- @include add-although-full
+-- @include write-although-full
 -- @include ttl-replies
 -- @include line/line-of
 -- @include line/keep-line
@@ -33,7 +33,7 @@ for i = 3, #ARGV do
   if kept[i - 2] == 1 then
     keepsAny, keepsFirst = true, keepsFirst or owner == first
     -- Its fraction says how many permits the place wants.
-    addAlthoughFull(lapses, now + waiterTimeout + ends % 1, owner)
+    writeAlthoughFull(lapses, 'ZADD', lapses, now + waiterTimeout + ends % 1, owner)
   end
 end
 if keepsAny then

@@ -19,7 +19,9 @@
 -- @include synchronizers/count-of
 -- @include synchronizers/publish-permits
 -- @include synchronizers/requests
+-- @include full-memory
 -- @include synchronizers/remember-request
+-- @include synchronizers/remember-although-full
 -- @include synchronizers/note-counter
 local semaphore, note, latest = KEYS[1], KEYS[2], KEYS[3]
 local publish, sequence, lifetime, permits = ARGV[1], ARGV[2], ARGV[3], tonumber(ARGV[4])
@@ -43,7 +45,7 @@ if ARGV[5] == '1' and redis.call('EXISTS', semaphore) == 0 then
   return 0
 end
 local available = countOf(semaphore) + permits
-rememberRequest(latest, sequence, '', lifetime)
+rememberAlthoughFull(latest, sequence, '', lifetime)
 if kind ~= '' then
   noteChange()
 end

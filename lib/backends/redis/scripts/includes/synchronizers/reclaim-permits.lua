@@ -2,7 +2,7 @@
 local function reclaimPermits(semaphore, held, now)
   local ended = redis.call('ZCOUNT', held, '-inf', now)
   if ended > 0 then
-    redis.call('INCRBY', semaphore, ended)
+    writeAlthoughFull(held, 'INCRBY', semaphore, ended)
     redis.call('ZREMRANGEBYSCORE', held, '-inf', now)
   end
   return ended
