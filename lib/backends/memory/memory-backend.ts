@@ -155,8 +155,10 @@ export class MemoryBackend implements LockBackend {
     const busy = findBusy(this.store, request, now);
     const { key, type, owner, waiterTimeout } = request;
     const record = this.store.locks.get(key, now);
-    const isHeld = type === 'permits' ? record?.isHeldBy(owner, type, now) : record !== undefined;
-    if (waiterTimeout === 0 || !hasLine(type) || isHeld) return busy;
+    // A permit that the owner holds already, or that nobody can have now, changes nothing for the others in line.
+    const hasPermit = type === 'permits' && record?.admits(owner, type, now, request.permits);
+    const isSettled = record !== undefined && (!hasPermit || record.isHeldBy(owner, type, now));
+    if (waiterTimeout === 0 || !hasLine(type) || isSettled) return busy;
     const line = this.store.lines.get(key, now);
     const first = line?.head(now)?.[0];
     if (line === undefined || first === owner || (busy === undefined && isReadWrite(type))) return busy;

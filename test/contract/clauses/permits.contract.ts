@@ -181,6 +181,18 @@ export function describePermits(world: ContractWorld): void {
       expect(listener.heard).toEqual([]);
     });
 
+    it('tells nobody when a process enters the line while all permits are held', async () => {
+      if (!lines()) return;
+      const [ann, bob, eve, joe] = owners();
+      await ann.take(two);
+      await bob.take(two);
+      await eve.meet(waiting);
+      const listener = await world.listenInLine(eve);
+      await joe.meet(waiting);
+      await eve.inspect(); // gives a message time to arrive
+      expect(listener.heard).toEqual([]);
+    });
+
     it('is granted to the next in line when the process that was granted it has died, although others hold on', async () => {
       if (!lines()) return;
       const [ann, bob, eve, joe] = owners();
