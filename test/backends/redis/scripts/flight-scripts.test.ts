@@ -363,10 +363,13 @@ describe('forget-result-4', () => {
     expect(await world.redis.pttl('forgotten')).toBeGreaterThan(MINUTE);
   });
 
-  it('keeps the note of a run without a lease', async () => {
-    await world.redis.hset('a', 'c:1', '1');
+  it.each([
+    ['a run', () => world.redis.hset('a', 'c:1', '1')],
+    ['a semaphore', () => world.redis.set('a', '3')],
+  ])('keeps the note only for a time if the lock is %s without a lease', async (_what, prepare) => {
+    await prepare();
     await world.forget();
-    expect(await world.redis.pttl('forgotten')).toBe(-1);
+    await world.expectLease('forgotten', 40_000);
   });
 
   it.each([1, undefined])('reads the time from the server when the clock says %s', async (clock) => {

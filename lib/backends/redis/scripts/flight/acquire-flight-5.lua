@@ -36,9 +36,9 @@
 -- @include holder
 -- @include plain/why-owner-waits
 -- @include plain/take-plain
--- WITHOUT_LIMIT is assumed, in ms, as the lease of a lock that has none. `wanted` exists LONGER ms longer than the
--- holder's lease, because a waiter asks again when the lease ends.
-local WITHOUT_LIMIT, LONGER = 30000, 1000
+-- @include flight/without-limit
+-- `wanted` exists this much longer than the holder's lease, in ms, because a waiter asks again when the lease ends.
+local LONGER = 1000
 local lock, result, wanted, owner = KEYS[2], KEYS[3], KEYS[4], ARGV[4]
 local begin, keepFor = tonumber(ARGV[5]), tonumber(ARGV[6])
 

@@ -13,6 +13,7 @@
   Returns 1 when there was a result, otherwise 0.
 ]]
 -- @include ttl-replies
+-- @include flight/without-limit
 -- @include flight/forgotten-longer
 -- @include flight/forgotten-note
 local time = redis.call('TIME')
@@ -27,9 +28,7 @@ local ttl = redis.call('PTTL', KEYS[2])
 if ttl ~= NO_KEY then
   reserveTokens(KEYS[1], 0, 1)
   local reading = nextToken()
-  redis.call('SET', forgotten, string.format('%.0f,%.0f', forgottenNote(forgotten) or reading, reading))
-  if ttl ~= NO_LEASE then
-    redis.call('PEXPIRE', forgotten, ttl + FORGOTTEN_LONGER)
-  end
+  local note = string.format('%.0f,%.0f', forgottenNote(forgotten) or reading, reading)
+  redis.call('SET', forgotten, note, 'PX', (ttl < 0 and WITHOUT_LIMIT or ttl) + FORGOTTEN_LONGER)
 end
 return deleted
