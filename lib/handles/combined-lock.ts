@@ -1,7 +1,7 @@
 import { LockConfigurationError, LockKeyError } from '../engine/errors.js';
 import type { LockEngine } from '../engine/lock-engine.js';
 import { bySortKey } from '../engine/several/all-or-none.js';
-import { type Milliseconds, toLeaseTime } from '../engine/terms/duration.js';
+import { type Milliseconds, toFixedLease } from '../engine/terms/duration.js';
 import type { WaitTerms } from '../engine/wait/caller.js';
 import { type LeaseRequest, LockHandle } from './lock-handle.js';
 import { toWaitTerms } from './wait-options.js';
@@ -68,7 +68,7 @@ export abstract class CombinedLock extends LockHandle {
 
   /** The leaseTime if the leases are not renewed. */
   protected fixedLeaseOf({ leaseTime }: LeaseRequest): Milliseconds | undefined {
-    return leaseTime === undefined ? undefined : toLeaseTime(leaseTime, `lock() of '${this.name}': leaseTime`);
+    return leaseTime === undefined ? undefined : toFixedLease(leaseTime, `lock() of '${this.name}': leaseTime`);
   }
 }
 

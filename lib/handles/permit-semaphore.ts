@@ -11,7 +11,7 @@ import {
   setPermits,
   trySetLeasedPermits,
 } from '../engine/permits/synchronizer-changes.js';
-import { type Duration, toLeaseTime } from '../engine/terms/duration.js';
+import { type Duration, toFixedLease, toLeaseTime } from '../engine/terms/duration.js';
 import { nullWhenBusy } from '../engine/wait/null-when-busy.js';
 import { initialPermits, type SemaphoreOptions } from './semaphore-options.js';
 import { toCount } from './to-count.js';
@@ -220,7 +220,7 @@ export class PermitExpirableSemaphore {
     const wanted = this.count(method, permits, 0, MAX_LEASED_PERMITS);
     const terms = {
       ...toWaitTerms(waitTime, waitDefaults, options, what),
-      leaseTime: leaseTime === undefined ? undefined : toLeaseTime(leaseTime, `${what}: leaseTime`),
+      leaseTime: leaseTime === undefined ? undefined : toFixedLease(leaseTime, `${what}: leaseTime`),
     };
     if (wanted === 0) return [];
     // This request also creates the semaphore.

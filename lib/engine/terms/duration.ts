@@ -50,24 +50,31 @@ export const MAX_LEASE_TIME = 10 * 365.25 * 24 * 60 * 60 * 1_000;
  * @param what the name of the value in errors: `shutdownTimeout`
  * @param least the smallest allowed value
  * @param most the largest allowed value
+ * @param unlimited what the error about `Infinity` advises, if there is a way to set no limit
  * @throws LockConfigurationError for anything else
  */
-export function toMilliseconds(value: Duration, what: string, least = 0, most = MAX_TIMEOUT): Milliseconds {
+export function toMilliseconds(
+  value: Duration,
+  what: string,
+  least = 0,
+  most = MAX_TIMEOUT,
+  unlimited?: string,
+): Milliseconds {
   const parsed = typeof value === 'string' ? parse(value) : value;
   if (typeof parsed !== 'number' || Number.isNaN(parsed)) {
     throw new LockConfigurationError(
       `${what} is ${show(value)}: give milliseconds as a number, or a string such as '30s' or '2m'`,
     );
   }
-  if (!Number.isFinite(parsed))
-    throw new LockConfigurationError(`${what} is ${parsed}: it must be finite; to wait forever, leave waitTime out`);
   if (parsed < least) {
     const advice = typeof value === 'string' && /^\d+$/.test(value) ? `; did you mean '${value}s'?` : '';
     throw new LockConfigurationError(`${what} is ${show(value)}: it must be at least ${least} ms${advice}`);
   }
   if (parsed > most) {
-    const limit = most === MAX_LEASE_TIME ? '10 years' : '24 days';
-    throw new LockConfigurationError(`${what} is ${show(value)}: it must be at most ${most} ms (${limit})`);
+    const limit = `at most ${most} ms (${most === MAX_LEASE_TIME ? '10 years' : '24 days'})`;
+    const rule = parsed === FOREVER ? `finite, and ${limit}` : limit;
+    const advice = parsed === FOREVER && unlimited !== undefined ? `; ${unlimited}` : '';
+    throw new LockConfigurationError(`${what} is ${show(value)}: it must be ${rule}${advice}`);
   }
   return Math.ceil(parsed) as Milliseconds;
 }
@@ -75,6 +82,17 @@ export function toMilliseconds(value: Duration, what: string, least = 0, most = 
 /** Checks a lease time: from 100 ms to 10 years. */
 export function toLeaseTime(value: Duration, what: string): Milliseconds {
   return toMilliseconds(value, what, MIN_LEASE_TIME, MAX_LEASE_TIME);
+}
+
+/** Checks the option `leaseTime` of an acquisition. Without it, the lease is renewed for as long as it is held. */
+export function toFixedLease(value: Duration, what: string): Milliseconds {
+  const advice = 'to hold it until it is released, leave leaseTime out';
+  return toMilliseconds(value, what, MIN_LEASE_TIME, MAX_LEASE_TIME, advice);
+}
+
+/** Checks the option `holdAtMost`. Without it, there is no limit. */
+export function toHoldLimit(value: Duration, what: string): Milliseconds {
+  return toMilliseconds(value, what, 1, MAX_TIMEOUT, 'to set no limit, leave holdAtMost out');
 }
 
 /** Checks a wait time. `Infinity` means forever. */

@@ -1,15 +1,7 @@
 import type { HeldType, LockType } from '../../backends/lock-backend.js';
 import { LockConfigurationError } from '../errors.js';
 import type { WaitTerms } from '../wait/caller.js';
-import {
-  type Duration,
-  FOREVER,
-  MAX_TIMEOUT,
-  type Milliseconds,
-  toLeaseTime,
-  toMilliseconds,
-  toWaitTime,
-} from './duration.js';
+import { type Duration, FOREVER, type Milliseconds, toFixedLease, toHoldLimit, toWaitTime } from './duration.js';
 import { checkOptionNames } from './option-names.js';
 
 /** Whether a call waits until Redis has confirmed its release. See {@link LockOptions.release}. @publicApi */
@@ -237,10 +229,7 @@ export function toTerms(options: LockOptions, defaults: AcquisitionTerms, what: 
     skips: defaults.skips,
     dropsBusy: defaults.dropsBusy,
     reentry,
-    holdAtMost:
-      holdAtMost === undefined
-        ? defaults.holdAtMost
-        : toMilliseconds(holdAtMost, `${what}: holdAtMost`, 1, MAX_TIMEOUT),
+    holdAtMost: holdAtMost === undefined ? defaults.holdAtMost : toHoldLimit(holdAtMost, `${what}: holdAtMost`),
     tentative: defaults.tentative,
     onLost,
     release,
@@ -250,7 +239,7 @@ export function toTerms(options: LockOptions, defaults: AcquisitionTerms, what: 
     choseWaitTime: waitTime !== undefined,
     outageTimeout:
       outageTimeout === undefined ? defaults.outageTimeout : toWaitTime(outageTimeout, `${what}: outageTimeout`),
-    leaseTime: leaseTime === undefined ? defaults.leaseTime : toLeaseTime(leaseTime, `${what}: leaseTime`),
+    leaseTime: leaseTime === undefined ? defaults.leaseTime : toFixedLease(leaseTime, `${what}: leaseTime`),
   };
 }
 

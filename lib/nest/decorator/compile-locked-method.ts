@@ -1,9 +1,9 @@
 import { LockConfigurationError } from '../../engine/errors.js';
 import {
   MAX_LEASE_TIME,
-  MAX_TIMEOUT,
   type Milliseconds,
-  toLeaseTime,
+  toFixedLease,
+  toHoldLimit,
   toMilliseconds,
   toWaitTime,
 } from '../../engine/terms/duration.js';
@@ -125,8 +125,8 @@ function toLockOptions(options: DistributedLockOptions, where: string): LockOpti
     ...waitOf(options, where),
     ...(waitTime !== undefined && { waitTime: toWaitTime(waitTime, `${where}: waitTime`) }),
     ...(outageTimeout !== undefined && { outageTimeout: toWaitTime(outageTimeout, `${where}: outageTimeout`) }),
-    ...(leaseTime !== undefined && { leaseTime: toLeaseTime(leaseTime, `${where}: leaseTime`) }),
-    ...(holdAtMost !== undefined && { holdAtMost: toMilliseconds(holdAtMost, `${where}: holdAtMost`, 1, MAX_TIMEOUT) }),
+    ...(leaseTime !== undefined && { leaseTime: toFixedLease(leaseTime, `${where}: leaseTime`) }),
+    ...(holdAtMost !== undefined && { holdAtMost: toHoldLimit(holdAtMost, `${where}: holdAtMost`) }),
     ...(type !== undefined && { type }),
     ...(permits !== undefined && { permits }),
     ...(onLost !== undefined && { onLost }),

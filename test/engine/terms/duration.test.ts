@@ -4,6 +4,8 @@ import {
   FOREVER,
   MAX_LEASE_TIME,
   MAX_TIMEOUT,
+  toFixedLease,
+  toHoldLimit,
   toLeaseTime,
   toMilliseconds,
   toWaitTime,
@@ -58,10 +60,10 @@ describe('a duration', () => {
   });
 
   it('is finite', () => {
-    for (const endless of [Number.POSITIVE_INFINITY, Number.NEGATIVE_INFINITY])
-      expect(refusal(() => given(endless))).toBe(
-        `timeout is ${endless}: it must be finite; to wait forever, leave waitTime out`,
-      );
+    expect(refusal(() => given(Number.POSITIVE_INFINITY))).toBe(
+      'timeout is Infinity: it must be finite, and at most 2147483647 ms (24 days)',
+    );
+    expect(refusal(() => given(Number.NEGATIVE_INFINITY))).toBe('timeout is -Infinity: it must be at least 0 ms');
   });
 
   it('is at least 0 and at most 24 days, if nothing else is said', () => {
@@ -95,6 +97,29 @@ describe('a lease time', () => {
     );
     for (const clear of [30, '30ms', '-5', '3.5'] as const)
       expect(refusal(() => toLeaseTime(clear, 'leaseTime'))).not.toContain('did you mean');
+  });
+});
+
+describe('an option that sets a limit', () => {
+  it.each([
+    [
+      toFixedLease,
+      'leaseTime is Infinity: it must be finite, and at most 315576000000 ms (10 years); to hold it until it is released, leave leaseTime out',
+    ],
+    [
+      toHoldLimit,
+      'holdAtMost is Infinity: it must be finite, and at most 2147483647 ms (24 days); to set no limit, leave holdAtMost out',
+    ],
+  ])('says how to do without one: %p', (check, message) => {
+    const [option] = message.split(' ');
+    expect(refusal(() => check(Number.POSITIVE_INFINITY, option))).toBe(message);
+    expect(refusal(() => check('11y', option))).not.toContain('leave');
+    expect(check('1s', option)).toBe(1_000);
+  });
+
+  it('is at least 100 ms for a lease, and 1 ms for the time that a body holds it', () => {
+    expect(refusal(() => toFixedLease(99, 'leaseTime'))).toBe('leaseTime is 99: it must be at least 100 ms');
+    expect(refusal(() => toHoldLimit(0, 'holdAtMost'))).toBe('holdAtMost is 0: it must be at least 1 ms');
   });
 });
 
