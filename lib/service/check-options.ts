@@ -58,12 +58,18 @@ function reasonToConfirm({ backend, quorum, minReplicas = 0 }: RedisLockOptions)
 
 /** Exactly one option determines where the locks are kept. */
 function checkPlace(options: RedisLockOptions): void {
-  const given = (['connection', 'backend', 'quorum'] as const).filter((option) => options[option] !== undefined);
+  const present = (['connection', 'backend', 'quorum'] as const).filter((option) => option in options);
+  const given = present.filter((option) => options[option] !== undefined);
   if (given.length === 1) return;
+  const examples = "such as { connection: 'redis://localhost:6379' }, or { backend: 'memory' } for tests";
+  if (given.length === 0 && present.length > 0) {
+    const unset = present.map((option) => `${option} is undefined`).join(' and ');
+    refuse(
+      `${unset}. If the value comes from an environment variable or a setting, is that set? Give one of connection, backend and quorum, ${examples}`,
+    );
+  }
   const found = given.length === 0 ? 'none is given' : `${given.join(' and ')} are given`;
-  refuse(
-    `give one of connection, backend and quorum (${found}), such as { connection: 'redis://localhost:6379' }, or { backend: 'memory' } for tests`,
-  );
+  refuse(`give one of connection, backend and quorum (${found}), ${examples}`);
 }
 
 function checkValues({

@@ -198,6 +198,21 @@ describe('createLockService()', () => {
     ['null', null, 'the options are missing'],
     ['neither connection nor backend', {}, 'give one of connection, backend and quorum (none is given)'],
     [
+      'a connection that is undefined',
+      { connection: undefined },
+      "RedisLockModule: connection is undefined. If the value comes from an environment variable or a setting, is that set? Give one of connection, backend and quorum, such as { connection: 'redis://localhost:6379' }, or { backend: 'memory' } for tests",
+    ],
+    [
+      'a backend that is undefined',
+      { backend: undefined },
+      'RedisLockModule: backend is undefined. If the value comes',
+    ],
+    [
+      'a connection and a quorum that are undefined',
+      { connection: undefined, quorum: undefined },
+      'connection is undefined and quorum is undefined. If the value comes',
+    ],
+    [
       'connection and backend',
       { connection: 'redis://localhost', backend: 'memory' },
       'connection and backend are given',
@@ -267,6 +282,13 @@ describe('createLockService()', () => {
     const call = () => createLockService(options as RedisLockOptions);
     expect(call).toThrow(LockConfigurationError);
     expect(call).toThrow(why);
+  });
+
+  it('takes one option while the others are undefined', async () => {
+    const unset = { connection: undefined, quorum: undefined };
+    const locks = createLockService({ ...unset, backend: 'memory', logger: { warn() {}, error() {} } });
+    expect(await locks.isLocked('order')).toBe(false);
+    await locks.close();
   });
 
   it('opens no connection when any option is wrong', () => {

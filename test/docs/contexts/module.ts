@@ -5,7 +5,7 @@ import { createClient } from 'redis';
 
 /** As in @nestjs/config. */
 class ConfigService {
-  get(_name: string): string {
+  getOrThrow(_name: string): string {
     return 'redis://localhost:6379';
   }
 }

@@ -124,6 +124,7 @@ describe('RedisLockModule.forRoot', () => {
   it.each<[string, object | undefined]>([
     ['give one of connection, backend and quorum', {}],
     ['give one of connection, backend and quorum', undefined],
+    ['connection is undefined. If the value comes from an environment variable', { connection: undefined }],
     ["there is no option 'keyPrefx'", { ...MEMORY, keyPrefx: 'a' }],
     ['watchdogTimeout', { ...MEMORY, watchdogTimeout: 5 }],
     ['The name of a RedisLockModule must be a string', { ...MEMORY, name: '' }],
@@ -184,6 +185,7 @@ describe('RedisLockModule.forRootAsync', () => {
     ["'name' came from the factory", { useFactory: () => ({ ...MEMORY, name: 'a' }) }],
     ["'isGlobal' came from the factory", { useFactory: () => ({ ...MEMORY, isGlobal: true }) }],
     ['give one of connection, backend and quorum', { useFactory: () => undefined }],
+    ['connection is undefined. If the value comes', { useFactory: () => ({ connection: undefined }) }],
     ["there is no option 'keyPrefx'", { useFactory: () => ({ ...MEMORY, keyPrefx: 'a' }) }],
     ["'keyPrefix' belongs in what the factory returns", { useFactory: () => MEMORY, keyPrefix: 'a' }],
     ['needs one of useFactory, useClass and useExisting', { imports: [] }],
