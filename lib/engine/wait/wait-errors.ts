@@ -48,11 +48,13 @@ export function lockBusyError(
 ): LockBusyError {
   const waited = terms.waitTime > 0 ? `: not free within ${terms.waitTime} ms` : '';
   const who = `${holder ?? 'another owner'}${here ? ' (this process)' : ofClient(client, unrecorded)}`;
-  const detached = holder !== undefined && isTicketOwner(holder) ? ' (detached, waiting to be adopted)' : '';
-  const lease = remaining >= 0 ? `, its lease ends in ${remaining} ms${fixed ? '' : ' unless renewed'}` : '';
+  const detached = holder !== undefined && isTicketOwner(holder);
+  // Nobody renews the lease of a detached lock.
+  const lease =
+    remaining >= 0 ? `, its lease ends in ${remaining} ms${fixed || detached ? '' : ' unless renewed'}` : '';
   const create = () =>
     new LockBusyError(
-      `The lock '${name}' is busy${waited}; held by ${who}${detached}${lease}`,
+      `The lock '${name}' is busy${waited}; held by ${who}${detached ? ' (detached, waiting to be adopted)' : ''}${lease}`,
       name,
       remaining,
       holder,

@@ -67,6 +67,13 @@ describe('the error of a busy lock', () => {
     );
   });
 
+  it('does not say that a detached lock may be renewed, because nobody renews it', () => {
+    const holder = ticketOwner('other', 'secret');
+    expect(errorOf({ holder }).message).toBe(
+      `The lock 'order' is busy; held by ${holder} (detached, waiting to be adopted), its lease ends in 40 ms`,
+    );
+  });
+
   it('says how long the caller has waited, if it did', () => {
     expect(errorOf({ remaining: -1 }, { waitTime: 1 }).message).toBe(
       "The lock 'order' is busy: not free within 1 ms; held by other:1",
