@@ -44,6 +44,23 @@ describe('a wait without a limit', () => {
     ]);
   });
 
+  it.each(['reentrant', 'write', 'fair'] as const)(
+    'is reported for callers of one process that come at the same moment (%s)',
+    async (type) => {
+      const { locks, warnings } = open();
+      const body = () => new Promise((resolve) => setTimeout(resolve, 20));
+      await Promise.all([1, 2].map(() => locks.withLock('order:1', { type }, body)));
+      expect(warnings).toEqual([expect.stringContaining("A caller waits for the lock 'order:1' without a limit")]);
+    },
+  );
+
+  it('is not reported for readers that come at the same moment, because they go in together', async () => {
+    const { locks, warnings } = open();
+    const body = () => new Promise((resolve) => setTimeout(resolve, 20));
+    await Promise.all([1, 2, 3].map(() => locks.withLock('order:1', { type: 'read' }, body)));
+    expect(warnings).toEqual([]);
+  });
+
   it.each<[string, Partial<RedisLockOptions>]>([
     ['a waitTime', { waitTime: '10s' }],
     ['Infinity', { waitTime: Number.POSITIVE_INFINITY }],

@@ -238,6 +238,7 @@ export class LockQueue implements LockKeeper, Asker<LockWaiter, AcquireReply> {
     if (this.kind === 'newest') return this.askAsNewest(head);
     if (!this.tenure.admits(head.terms)) {
       if (this.hasTriers) this.refuseTriers((trier) => this.line.busy(trier));
+      if (this.services.unlimitedWaits.isDue) this.line.checkLimit();
       return;
     }
     if (this.type === 'permits') return this.askForPermits();

@@ -151,8 +151,11 @@ export class WaitingLine<Queued extends Caller<never> & InLine & Linked<Queued> 
     this.services.pings.rest(this);
   }
 
-  /** Before an answer has named a holder, a caller may be served at once. */
-  private checkLimit(): void {
+  /**
+   * Warns of a caller that waits without a limit. Before the lock is known to be held, here or by an answer that names
+   * another holder, a caller may be served at once.
+   */
+  checkLimit(): void {
     const { first } = this.waiters;
     const isBusy = this.busyReply !== undefined || this.queue.holders.length > 0;
     if (isBusy && first !== undefined) this.services.unlimitedWaits.check(first);
