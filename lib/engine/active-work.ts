@@ -51,7 +51,12 @@ export class ActiveWork implements WaitingQueues {
   /** Unfinished acquisitions of several locks. A caller has an entry for each lock type. */
   readonly several = new Set<SeveralLocks>();
   /** Candidates for leadership. They run until they are stopped. */
-  readonly candidates = new Set<{ stop(): Promise<void>; readonly waitsForCaller: boolean }>();
+  readonly candidates = new Set<{
+    readonly name: string;
+    readonly method: string;
+    readonly waitsForCaller: boolean;
+    stop(): Promise<void>;
+  }>();
   /** By kind and key: see Synchronizers. */
   readonly permitQueues = new Map<string, PermitCallers>();
   /** The number of permits that the service renews. Set by Synchronizers. */

@@ -207,7 +207,7 @@ export class LockEngine {
     const terms = standByTerms(this.termsOf({ group }, { group: '', method, skips: false }));
     if (services.admission.isClosing) throw shutdownError(what, name);
     const acquire = (signal: AbortSignal) => this.acquireUnder(name, { ...terms, signal }, what);
-    const candidate = new Candidate(services, name, options, acquire, this.settings.shutdownTimeout);
+    const candidate = new Candidate(services, name, options, acquire, this.settings.shutdownTimeout, method);
     candidate.start();
     return candidate;
   }

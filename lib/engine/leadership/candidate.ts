@@ -20,6 +20,9 @@ const FIRST_PAUSE = 1_000;
 const LONGEST_PAUSE = 30_000;
 /** A warning is logged if the body still runs this many milliseconds after its signal was aborted. */
 const PATIENCE = 10_000;
+/** A warning is logged if the body returns within this many milliseconds so many times in a row. */
+const QUICK = 1_000;
+const QUICK_RETURNS = 3;
 
 const OPTION_NAMES: readonly string[] = ['onElected', 'onRevoked', 'group'] satisfies (keyof LeadOptions)[];
 
@@ -60,14 +63,19 @@ export class Candidate implements Leadership {
   private readonly pause: InterruptibleSleep;
   private readonly backOff: BackOff;
   private running: Promise<void> | undefined;
+  private quickReturns = 0;
 
-  /** @param shutdownTimeout how long {@link stop} waits for the body, in milliseconds */
+  /**
+   * @param shutdownTimeout how long {@link stop} waits for the body, in milliseconds
+   * @param method `Class.method` of a decorated method; empty: `onElected` is a function of `lead()`
+   */
   constructor(
     private readonly services: Pick<Services, 'events' | 'runtime' | 'work'>,
     readonly name: string,
     private readonly options: LeadOptions,
     private readonly acquire: Acquire,
     private readonly shutdownTimeout: number,
+    readonly method = '',
   ) {
     const { runtime } = services;
     this.pause = new InterruptibleSleep(runtime);
@@ -80,6 +88,7 @@ export class Candidate implements Leadership {
 
   start(): void {
     const { runtime, work } = this.services;
+    if (this.method !== '') this.warnOfNamesake();
     work.candidates.add(this);
     this.running = runtime.detached(() => this.run());
   }
@@ -120,13 +129,17 @@ export class Candidate implements Leadership {
     const { runtime } = this.services;
     const elected = runtime.monotonic();
     const unwatch = this.watch(lease);
+    let hasReturned = false;
     try {
       await holdWhile(this.services, lease, () => this.lead(term));
+      hasReturned = !lease.signal.aborted;
     } catch (error) {
       this.bodyFailed(lease, error);
     } finally {
       unwatch();
     }
+    if (hasReturned && runtime.monotonic() - elected < QUICK) this.returnedQuickly();
+    else this.quickReturns = 0;
     if (runtime.monotonic() - elected > LONGEST_PAUSE) this.backOff.reset();
     await this.revoked(term);
   }
@@ -137,6 +150,30 @@ export class Candidate implements Leadership {
     term.elected = true;
     this.services.events.logger.log?.(`Now leads '${this.name}' with the fencing token ${lease.fencingToken}`);
     await this.options.onElected(lease);
+  }
+
+  /** A method that only starts something, as a constructor does, returns at once, and is called again and again. */
+  private returnedQuickly(): void {
+    if (++this.quickReturns !== QUICK_RETURNS) return;
+    const { events } = this.services;
+    const body = this.method || `onElected of lead('${this.name}')`;
+    events.warnOnce(
+      `a leader that returns: ${body}`,
+      `${body} returned within ${QUICK / 1_000} s of its election ${QUICK_RETURNS} times in a row. This process leads '${this.name}' only while its promise is pending, then resigns and stands for election again. Let it run until lease.signal aborts. Work that ends needs @DistributedLock or withLock() instead. This is logged once`,
+    );
+  }
+
+  /** There is one leader, in this process as in all others, so one of two methods with the same name never runs. */
+  private warnOfNamesake(): void {
+    const { events, work } = this.services;
+    for (const { name, method } of work.candidates) {
+      if (name !== this.name || method === '' || method === this.method) continue;
+      events.warnOnce(
+        `leaders named ${name}`,
+        `${this.method} and ${method} both have @Leader with the name '${name}'. A name has one leader, so one of them does not run as long as the other one leads. Give each method a name of its own. This is logged once`,
+      );
+      return;
+    }
   }
 
   /** Warns when the body still runs long after its signal was aborted. */

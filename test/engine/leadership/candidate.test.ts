@@ -21,8 +21,10 @@ describe('a candidate for leadership', () => {
     locks.on('error', (error) => errors.push(error));
     const acquire: Acquire = (signal) => locks.engine.acquire('cleaner', { signal });
     const lead = { onElected: async () => {}, ...options };
-    const candidate = new Candidate(services, 'cleaner', lead, acquireBy?.(acquire) ?? acquire, SHUTDOWN);
-    return { ...process, services, candidate, lines, errors };
+    const by = acquireBy?.(acquire) ?? acquire;
+    const candidate = new Candidate(services, 'cleaner', lead, by, SHUTDOWN);
+    const another = (method: string, name = 'cleaner') => new Candidate(services, name, lead, by, SHUTDOWN, method);
+    return { another, ...process, services, candidate, lines, errors };
   };
   const untilAborted = ({ signal }: Lease) =>
     new Promise<void>((resolve) => signal.addEventListener('abort', () => resolve()));
@@ -164,6 +166,53 @@ describe('a candidate for leadership', () => {
     bodies[1].open();
     await runtime.settle();
     await runtime.until(candidate.stop());
+  });
+
+  it('warns once of a body that returns within a second, three times in a row', async () => {
+    let elections = 0;
+    const { another, runtime, logger } = await open({ onElected: async () => void elections++ });
+    const candidate = another('Cleaner.start');
+    candidate.start();
+    await runtime.settle();
+    while (elections < 3) {
+      expect(logger.warnings).toEqual([]);
+      await runtime.advance(100);
+    }
+    const warnings = [
+      "Cleaner.start returned within 1 s of its election 3 times in a row. This process leads 'cleaner' only while its promise is pending, then resigns and stands for election again. Let it run until lease.signal aborts. Work that ends needs @DistributedLock or withLock() instead. This is logged once",
+    ];
+    expect(logger.warnings).toEqual(warnings);
+    await runtime.advance(600_000);
+    expect(elections).toBeGreaterThan(6);
+    expect(logger.warnings).toEqual(warnings);
+    await world.runtime.until(candidate.stop());
+  });
+
+  const pass = (time: number) => new Promise<void>((resolve) => world.runtime.timer(time, resolve));
+  it.each<[string, (elections: number) => Promise<unknown>]>([
+    ['takes a second', () => pass(1_000)],
+    ['throws', () => Promise.reject(new Error('failed'))],
+    ['takes longer every third time', async (elections) => elections % 3 === 0 && pass(2_000)],
+  ])('does not warn of a body that returns, but %s', async (_, body) => {
+    let elections = 0;
+    const { candidate, runtime, logger } = await open({ onElected: () => body(++elections) });
+    candidate.start();
+    await runtime.advance(600_000);
+    expect(elections).toBeGreaterThan(6);
+    expect(logger.warnings).toEqual([]);
+    await world.runtime.until(candidate.stop());
+  });
+
+  it('warns once of decorated methods with the same name, of which only one runs', async () => {
+    const { another, candidate, logger } = await open({ onElected: untilAborted });
+    const all = [candidate, another('A.one'), another('A.one'), another('B.two', 'other'), another('B.two')];
+    for (const each of all.slice(0, 4)) each.start();
+    expect(logger.warnings).toEqual([]);
+    all[4].start();
+    another('C.three').start();
+    expect(logger.warnings).toEqual([
+      "B.two and A.one both have @Leader with the name 'cleaner'. A name has one leader, so one of them does not run as long as the other one leads. Give each method a name of its own. This is logged once",
+    ]);
   });
 
   it('gives up the lock of a body that does not end within shutdownTimeout, without a release', async () => {

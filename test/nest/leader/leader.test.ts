@@ -72,6 +72,28 @@ class Plain {
 }
 
 describe('@Leader', () => {
+  it('warns of two methods with the same name, naming both', async () => {
+    @Injectable()
+    class Copied {
+      @Leader('copied')
+      async one(lease: Lease) {
+        await ended(lease);
+      }
+
+      @Leader('copied')
+      async other(lease: Lease) {
+        await ended(lease);
+      }
+    }
+    const warnings: string[] = [];
+    const logger = { warn: (message: string) => warnings.push(message), error: () => {} };
+    const app = await startApp({ providers: [Copied] }, { ...sharedMemory()(), logger });
+    await app.close();
+    expect(warnings.filter((warning) => warning.includes('@Leader'))).toEqual([
+      expect.stringMatching(/^Copied.other and Copied.one both have @Leader with the name 'copied'/),
+    ]);
+  });
+
   it('runs in one application of several, from its start to its shutdown', async () => {
     const options = sharedMemory();
     const apps = await Promise.all([1, 2, 3].map(() => startApp({ providers: [Relay] }, options())));
