@@ -1,7 +1,18 @@
 import type { Moment } from './runtime.js';
 
 /**
- * How a lock is shared. See `LockOptions.type`.
+ * Which kind of lock:
+ *
+ * - `'reentrant'` (default): one holder at a time. Processes wait in line, in the order in which they asked. A process
+ *   may pass the lock among its own callers for 20 ms before the next one gets its turn.
+ * - `'fair'`: one holder at a time, and every single caller of all processes is served in the order of arrival. Each
+ *   change of holder costs a round trip.
+ * - `'read'`: any number of readers hold it at a time, and no writer.
+ * - `'write'`: one writer holds it, and no reader. A reader that asks for it gets LockUpgradeError.
+ * - `'fenced'`: as `'reentrant'`, with fencing tokens from the counter of Redisson's `RFencedLock`. The leases of all
+ *   types have a fencing token.
+ *
+ * Choose one type for a name; `'read'` and `'write'` belong together. See docs/choosing-a-lock.md.
  *
  * @publicApi
  */

@@ -28,7 +28,7 @@ export interface LockOptions {
    * lease.)
    */
   readonly leaseTime?: Duration;
-  /** Default `'reentrant'`. */
+  /** `'reentrant'` (default), `'fair'`, `'read'`, `'write'` or `'fenced'`: see {@link LockType}. */
   readonly type?: LockType;
   /**
    * How many callers may hold the lock at a time, in all processes: a whole number from 1 to 1,000. Each holder has a

@@ -88,8 +88,8 @@ type CanBeLocked<M extends Method, Args extends readonly unknown[], Answer> =
       ? ((...args: Args) => void) extends (...args: Parameters<M>) => void
         ? CanAnswer<ReturnType<M>, Answer> extends true
           ? unknown
-          : { readonly "with onBusy: 'skip' a call can return undefined: say so in the return type": never }
-        : { readonly 'the key function does not take the parameters of this method': never }
+          : { readonly "with onBusy: 'skip' or 'newest' a call can return undefined: say so in the return type": never }
+        : { readonly 'a function among the options does not take the parameters of this method': never }
       : { readonly 'a method with @DistributedLock returns a Promise, an Observable or an AsyncIterable': never };
 
 /** An iteration that is skipped is empty, whatever its type. */

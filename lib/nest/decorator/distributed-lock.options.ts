@@ -75,7 +75,7 @@ export interface DistributedLockOptions<Args extends readonly unknown[] = Anythi
    * runs.
    */
   readonly leaseTime?: Duration;
-  /** Default `'reentrant'`. */
+  /** `'reentrant'` (default), `'fair'`, `'read'`, `'write'` or `'fenced'`: see {@link LockType}. */
   readonly type?: LockType;
   /**
    * How many calls with the same key may run at a time, in all processes: a whole number from 1 to 1,000, or a function of

@@ -125,7 +125,7 @@ type CanBeShared<M extends Method, Args extends readonly unknown[], T> =
         ? IsShareable<Awaited<ReturnType<M>>, T> extends true
           ? unknown
           : { readonly 'the result is not JSON: give serialize and deserialize for its type': never }
-        : { readonly 'the key function does not take the parameters of this method': never }
+        : { readonly 'the key or signal function does not take the parameters of this method': never }
       : { readonly 'a method with @SingleFlight returns a Promise': never };
 
 type IsShareable<R, T> =
