@@ -251,8 +251,17 @@ export class Watchdog<Thing extends Renewable<Thing>> {
       this.due.push(first);
     }
     if (this.due.first !== undefined) this.heartbeat.bringForward(0);
+    if (this.renewer.remaining === undefined) return;
     const timed = [...this.timers.keys()].filter(isOld);
-    for (const thing of timed.slice(0, MOST_LOOKUPS)) this.confirmNow(thing).catch(() => {});
+    for (const thing of timed.slice(0, MOST_LOOKUPS)) this.lookUp(thing).catch(() => {});
+  }
+
+  /** Finds out whether a thing is gone. Its deadline stays as it is. @throws BackendError when there is no answer */
+  private async lookUp(thing: Thing): Promise<void> {
+    const sent = this.runtime.monotonic();
+    const remaining = await this.renewer.remaining?.(thing);
+    if (remaining !== undefined || thing.lost !== undefined || !this.guards(thing)) return;
+    if (thing.confirmed.monotonic <= sent) this.declareLost(thing, 'gone-at-lookup');
   }
 
   /**
