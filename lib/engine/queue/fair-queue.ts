@@ -173,10 +173,14 @@ export class FairQueue implements LockKeeper, Asker<LockWaiter, AcquireReply> {
     waiter.grant(held);
   }
 
-  private foundBusy(waiter: LockWaiter, { reply, answeredAt }: FoundBusy): void {
+  private foundBusy(waiter: LockWaiter, { reply, answeredAt, wasRemoved }: FoundBusy): void {
     this.line.foundBusy(reply, answeredAt, waiter);
     if (waiter.settled) this.unregister(waiter);
-    else if (!waiter.triesOnce) this.waitForWake(waiter, reply);
+    else if (wasRemoved && waiter.doubt !== undefined && !waiter.triesOnce) {
+      // This answer does not tell whether an earlier request, which got no answer, takes the lock again.
+      this.abandonOwner(waiter);
+      this.ask(waiter);
+    } else if (!waiter.triesOnce) this.waitForWake(waiter, reply);
     else if (!this.tenure.asksBehindRelease(waiter, reply, () => this.askAgain(waiter)))
       this.line.dismiss(waiter, this.line.refusal(waiter));
   }

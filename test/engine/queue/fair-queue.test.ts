@@ -400,6 +400,18 @@ describe('the queue of a fair lock', () => {
       expect([backend.owners('release'), backend.owners('removeWaiter')]).toEqual([[owner], [owner]]);
     });
 
+    it('when its process has released it by force while a later request found the lock busy', async () => {
+      const { backend, services, runtime, waiter } = asking();
+      const { owner } = waiter;
+      await backend.last('acquire').fail('unknown');
+      await runtime.advance(50);
+      services.pendingAttempts.interfere({ key: KEY, owners: [owner] }, 'removed');
+      await backend.last('acquire').busy();
+      expect(waiter.owner).not.toBe(owner);
+      expect(backend.owners('acquire')).toEqual([owner, owner, waiter.owner]);
+      expect(backend.owners('release')).toEqual([owner]);
+    });
+
     it('but does not ask again if it has left meanwhile', async () => {
       const { backend, services, ends, guest } = fairScene();
       const { waiter, leave } = guest();
