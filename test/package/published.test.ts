@@ -7,7 +7,7 @@ import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
 import { ONE_LIBRARY, packLibrary } from './throw-away-app.js';
 
-const MOST_BYTES = 450_000;
+const MOST_BYTES = 460_000;
 const MOST_FILES = 120;
 const ROOT = fileURLToPath(new URL('../..', import.meta.url));
 const BOTH_COPIES = fileURLToPath(new URL('programs/both-copies.mjs', import.meta.url));
