@@ -31,7 +31,10 @@ class Jobs {
   }
 }
 
-@Module({ imports: [RedisLockModule.forRoot({ connection: url })], providers: [Jobs] })
+@Module({
+  imports: [RedisLockModule.forRoot({ connection: url, waitTime: Number.POSITIVE_INFINITY })],
+  providers: [Jobs],
+})
 class AppModule {}
 
 const app = await NestFactory.createApplicationContext(AppModule, { logger: ['error', 'warn'] });
