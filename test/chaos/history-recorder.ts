@@ -172,7 +172,9 @@ export class HistoryRecorder {
 
   /** Records that `extend()` has made the lease longer or shorter. */
   extended(call: string, lease: LockLease): void {
-    if (lease.live) this.add({ kind: 'confirmed', call, validUntil: this.deadline(lease) });
+    // The answer may have come after the lease has ended, because this process stood still.
+    if (lease.live && lease.remainingTime() > 0)
+      this.add({ kind: 'confirmed', call, validUntil: this.deadline(lease) });
   }
 
   releaseAsked(call: string, lease: LockLease): void {

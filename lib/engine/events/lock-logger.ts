@@ -2,7 +2,7 @@ import type { Runtime } from '../../backends/runtime.js';
 
 /** Receives warnings and errors. NestJS's Logger and the console both fit. @publicApi */
 export interface LockLogger {
-  /** Receives one line when the service has connected to its Redis. Optional. */
+  /** Receives a line when the service has connected to its Redis, and when an outage is over. Optional. */
   log?(message: string): void;
   warn(message: string): void;
   error(message: string): void;

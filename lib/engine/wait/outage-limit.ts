@@ -253,7 +253,7 @@ export class OutageLimit {
     if (line?.ended === undefined || this.closed) return;
     this.lines.set(node, { ...line, ended: undefined });
     const seconds = ((this.runtime.monotonic() - line.since) / 1_000).toFixed(1);
-    this.events.logger.warn(`${node.description} ${line.ended} again, after ${seconds} s`);
+    this.events.logger.log?.(`${node.description} ${line.ended} again, after ${seconds} s`);
   }
 
   private timeOfDay(fromNow: number): string {

@@ -64,7 +64,8 @@ describe('the limit of waits in an outage', () => {
       forEach: (visit: (queue: WaitingQueue) => void) => visit(queue),
     };
     const backend = { health, description: 'redis' } as unknown as LockBackend;
-    const events = new EventHub(runtime, logger);
+    const lines: string[] = [];
+    const events = new EventHub(runtime, Object.assign(logger, { log: (line: string) => void lines.push(line) }));
     const ends: number[] = [];
     const limit = new OutageLimit(backend, runtime, events, queues, (since) => void ends.push(since));
     const arrive = (waitTime: number, outageTimeout: number) => {
@@ -73,7 +74,22 @@ describe('the limit of waits in an outage', () => {
       expect(limit.arrived(caller, KEYS)).toBeUndefined();
       return caller;
     };
-    return { ends, backend, runtime, logger, events, node, nodes, nodeOf, pinged, queue, limit, callers, arrive };
+    return {
+      ends,
+      lines,
+      backend,
+      runtime,
+      logger,
+      events,
+      node,
+      nodes,
+      nodeOf,
+      pinged,
+      queue,
+      limit,
+      callers,
+      arrive,
+    };
   };
 
   it('is the outageTimeout of each caller, counted from its arrival', async () => {
@@ -139,27 +155,27 @@ describe('the limit of waits in an outage', () => {
   });
 
   it('tells when an outage has ended, and since when it lasted, and logs that if it has logged its beginning', async () => {
-    const { runtime, logger, node, ends, arrive } = setUp();
+    const { runtime, lines, node, ends, arrive } = setUp();
     await runtime.advance(1_000);
     node.failed(false);
     await runtime.advance(500);
     node.answered(true);
-    expect([ends, logger.warnings]).toEqual([[1_000], []]);
+    expect([ends, lines]).toEqual([[1_000], []]);
     await runtime.advance(500);
     node.failed(false);
     arrive(FOREVER, 10_000);
     await runtime.advance(2_500);
     node.answered(true);
-    expect([ends, logger.warnings]).toEqual([[1_000, 2_000], ['redis 127.0.0.1:6379/0 answers again, after 2.5 s']]);
+    expect([ends, lines]).toEqual([[1_000, 2_000], ['redis 127.0.0.1:6379/0 answers again, after 2.5 s']]);
     node.failed(true, 'OOM command not allowed');
     await runtime.advance(100);
     node.answered(true);
-    expect(logger.warnings).toHaveLength(1);
+    expect(lines).toHaveLength(1);
     await runtime.advance(10_000);
     node.failed(true, 'OOM command not allowed');
     await runtime.advance(3_000);
     node.answered(true);
-    expect(logger.warnings[1]).toBe('redis 127.0.0.1:6379/0 takes locks again, after 3.0 s');
+    expect(lines[1]).toBe('redis 127.0.0.1:6379/0 takes locks again, after 3.0 s');
   });
 
   it('starts no timer after the end of the service', async () => {
