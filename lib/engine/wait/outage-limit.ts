@@ -45,8 +45,7 @@ export class OutageLimit {
    * reads it.
    */
   active = false;
-  /** The nodes that do not answer, and since when. */
-  private readonly away = new Map<NodeHealth, number>();
+  private readonly away = new Set<NodeHealth>();
   private readonly lines = new WeakMap<NodeHealth, OutageLine>();
   private searchTimer: Timer | undefined;
   private nextSearch = Number.POSITIVE_INFINITY;
@@ -57,8 +56,6 @@ export class OutageLimit {
     private readonly runtime: Runtime,
     private readonly events: EventHub,
     private readonly queues: WaitingQueues,
-    /** Called when the outage of a node has ended, which began at `since`. */
-    private readonly onEnd: (since: number) => void = () => {},
   ) {
     backend.health?.listen((node) => this.changed(node));
   }
@@ -142,14 +139,11 @@ export class OutageLimit {
   }
 
   private changed(node: NodeHealth): void {
-    const since = this.away.get(node);
-    if (node.since !== undefined) this.away.set(node, node.since);
-    else this.away.delete(node);
-    this.active = this.away.size > 0;
-    if (node.since === undefined && since !== undefined) {
+    if (node.since === undefined) {
+      this.away.delete(node);
       this.writeEnd(node);
-      this.onEnd(since);
-    }
+    } else this.away.add(node);
+    this.active = this.away.size > 0;
     // Not immediately, because the backend is about to reject the requests of the callers.
     if (node.since !== undefined) this.runtime.nextTurn(() => this.search());
     else if (!this.active) this.cancelSearch();
