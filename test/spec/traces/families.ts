@@ -95,7 +95,7 @@ export const FAMILIES: readonly Family[] = [
     occurs: [
       MISHAPS,
       { what: 'a line', least: 30, in: entersLine },
-      { what: 'several readers', least: 20, in: ({ mode, holders }) => mode === 'read' && (holders as []).length > 1 },
+      { what: 'several readers', least: 15, in: ({ mode, holders }) => mode === 'read' && (holders as []).length > 1 },
     ],
     preferred: entersLine,
     traces: shared('read'),
