@@ -1,6 +1,6 @@
 import type { BlockingBackend } from './blocking-backend.js';
 import type { FlightBackend } from './flight-backend.js';
-import type { LineBackend } from './line-backend.js';
+import type { KEPT_FAR_BACK, LineBackend } from './line-backend.js';
 import type { LockDirectory } from './lock-directory.js';
 import type {
   AcquireAllReply,
@@ -163,9 +163,15 @@ export interface LockBackend {
    * Keeps these waiters registered (see {@link AcquireRequest.waiterTimeout}) for another `waiterTimeout` ms. Resolves
    * to false for each waiter that was no longer registered.
    *
+   * @param keptLonger called if they are all kept for {@link KEPT_FAR_BACK} times as long, because they are far back in
+   *   their lines. Optional for both sides
    * @throws BackendError
    */
-  refreshWaiters(waiters: readonly OwnerRef[], waiterTimeout: number): Promise<readonly boolean[]>;
+  refreshWaiters(
+    waiters: readonly OwnerRef[],
+    waiterTimeout: number,
+    keptLonger?: () => void,
+  ): Promise<readonly boolean[]>;
 
   /**
    * Removes a waiter, and wakes the next one if this waiter had been woken. Does nothing when the waiter is not

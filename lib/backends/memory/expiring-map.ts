@@ -64,6 +64,16 @@ export class ExpiringMap<V> {
     return [...this.entries].filter(([key, value]) => !this.isExpired(value, now, key));
   }
 
+  /** The oldest live entries, at most `count`. */
+  oldest(count: number, now: number): [key: string, value: V][] {
+    const found: [key: string, value: V][] = [];
+    for (const entry of this.entries) {
+      if (found.length === count) break;
+      if (!this.isExpired(entry[1], now, entry[0])) found.push(entry);
+    }
+    return found;
+  }
+
   private expire(key: string, value: V): void {
     this.entries.delete(key);
     this.onExpire?.(value);

@@ -1,6 +1,6 @@
 import { BackendError } from '../backend-error.js';
 import { InProcessWaits } from '../in-process-waits.js';
-import { hasLine, type LineBackend } from '../line-backend.js';
+import { hasLine, KEPT_FAR_BACK, type LineBackend } from '../line-backend.js';
 import type { BackendHealth, LockBackend } from '../lock-backend.js';
 import {
   type AcquireAllReply,
@@ -35,7 +35,7 @@ import { MemoryFlights } from './memory-flights.js';
 import { type MemoryStore, processStore } from './memory-store.js';
 import { MemorySynchronizers } from './memory-synchronizers.js';
 import { ReleaseMessages } from './release-messages.js';
-import { addWaiter, refreshWaiter, removeWaiter } from './waiting-owners.js';
+import { addWaiter, isFarBack, refreshWaiter, removeWaiter } from './waiting-owners.js';
 
 /** For how many times the waiterTimeout it is known which call of a line is the newest. */
 const NEWEST_KEPT = 10;
@@ -253,9 +253,18 @@ export class MemoryBackend implements LockBackend {
     this.store.fencing.raise(key, type, token, this.wallMicros());
   }
 
-  async refreshWaiters(waiters: readonly OwnerRef[], waiterTimeout: number): Promise<readonly boolean[]> {
+  async refreshWaiters(
+    waiters: readonly OwnerRef[],
+    waiterTimeout: number,
+    keptLonger?: () => void,
+  ): Promise<readonly boolean[]> {
     const now = this.now();
-    const refreshed = waiters.map((waiter) => refreshWaiter(this.store, waiter, now + waiterTimeout, now));
+    const areFarBack = waiters.map((waiter) => isFarBack(this.store, waiter, now));
+    const refreshed = waiters.map((waiter, i) => {
+      const time = areFarBack[i] ? waiterTimeout * KEPT_FAR_BACK : waiterTimeout;
+      return refreshWaiter(this.store, waiter, now + time, now);
+    });
+    if (areFarBack.length > 0 && areFarBack.every((isFar) => isFar)) keptLonger?.();
     for (const { key } of waiters) {
       const newest = this.store.newest.get(key, now);
       if (newest !== undefined)

@@ -1,4 +1,4 @@
-import { hasLine } from '../line-backend.js';
+import { FAR_BACK, hasLine } from '../line-backend.js';
 import { type AcquireRequest, type HeldType, isReadWrite, type OwnerRef } from '../lock-requests.js';
 import { ExpiringMap, isPast } from './expiring-map.js';
 
@@ -95,6 +95,14 @@ export class WaitingOwners {
     return this.deadlines.delete(owner);
   }
 
+  /** Whether this waiter is behind at least `count` others. */
+  isBehind(count: number, owner: string, now: number): boolean {
+    return (
+      this.deadlines.get(owner, now) !== undefined &&
+      this.deadlines.oldest(count, now).every(([other]) => other !== owner)
+    );
+  }
+
   owners(now: number): string[] {
     return this.deadlines.alive(now).map(([owner]) => owner);
   }
@@ -124,6 +132,12 @@ export function addWaiter(tables: WaiterTables, request: AcquireRequest, now: nu
 export function refreshWaiter(tables: WaiterTables, waiter: OwnerRef, deadline: number, now: number): boolean {
   const { key, type, owner } = waiter;
   return waitersOf(tables, type)?.get(key, now)?.refresh(owner, deadline, now) ?? false;
+}
+
+/** Whether this waiter has a place far back in a line. */
+export function isFarBack(tables: WaiterTables, { key, type, owner }: OwnerRef, now: number): boolean {
+  const line = hasLine(type) ? tables.lines.get(key, now) : undefined;
+  return line?.isBehind(FAR_BACK, owner, now) ?? false;
 }
 
 /** Returns false if the waiter was not registered. */

@@ -207,10 +207,14 @@ export class RedisBackend implements QuorumMember {
     return raiseToken(key, type, token, this.scripts);
   }
 
-  async refreshWaiters(waiters: readonly OwnerRef[], waiterTimeout: number): Promise<readonly boolean[]> {
+  async refreshWaiters(
+    waiters: readonly OwnerRef[],
+    waiterTimeout: number,
+    keptLonger?: () => void,
+  ): Promise<readonly boolean[]> {
     const isInLine = waiters.some(({ type }) => hasLine(type));
     if (isInLine && this.line === undefined) return [];
-    const kept = refreshWaiters(waiters, waiterTimeout, this.scripts);
+    const kept = refreshWaiters(waiters, waiterTimeout, this.scripts, keptLonger);
     return isInLine ? this.lines.answer(kept, []) : kept;
   }
 

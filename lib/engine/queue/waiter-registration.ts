@@ -1,3 +1,4 @@
+import { KEPT_FAR_BACK } from '../../backends/line-backend.js';
 import type { HeldType, OwnerRef } from '../../backends/lock-backend.js';
 import type { Timer } from '../../backends/runtime.js';
 import type { LockWaiter } from '../hold/held-lock.js';
@@ -22,16 +23,19 @@ export type RegisteredWaiter = Pick<LockWaiter, 'owner' | 'settled'>;
 
 /**
  * Keeps the waiters of one queue registered in the backend (fair waiters, a place in line). One command
- * refreshes them all, three times within the waiterTimeout, after which the backend considers a silent waiter dead.
+ * refreshes them all, three times within the waiterTimeout, after which the backend considers a silent waiter dead. If the
+ * backend keeps them longer, they are refreshed three times within that time.
  */
 export class WaiterHeartbeat<Registered extends RegisteredWaiter> {
   private timer: Timer | undefined;
+  /** The last request whose waiters the backend keeps longer. */
+  private keptLonger: { readonly sent: number; readonly owners: readonly string[] } | undefined;
 
   /**
    * @param waiters returns the waiters that are registered now
    * @param dropped called for a waiter that the backend had considered dead
-   * @param keptAt returns when a request has registered all of them again, on the monotonic clock, if one has. They are
-   *   not refreshed before a third of the waiterTimeout has passed since then
+   * @param keptAt returns when a request was sent that registers all of them again, on the monotonic clock, if one was.
+   *   They are not refreshed before a third of the waiterTimeout has passed since then
    */
   constructor(
     private readonly services: Needs,
@@ -55,6 +59,15 @@ export class WaiterHeartbeat<Registered extends RegisteredWaiter> {
     return this.services.waiterTimeout / 3;
   }
 
+  /** When these waiters have to be refreshed, on the monotonic clock. */
+  private dueAt(waiters: readonly Registered[]): number {
+    const { interval, keptLonger: longer } = this;
+    const registered = this.keptAt() ?? -Infinity;
+    const areKeptLonger =
+      longer !== undefined && longer.sent > registered && waiters.every(({ owner }) => longer.owners.includes(owner));
+    return areKeptLonger ? longer.sent + KEPT_FAR_BACK * interval : registered + interval;
+  }
+
   private refreshAfter(delay: number): void {
     this.timer = this.services.runtime.timer(delay, () => void this.refresh());
   }
@@ -63,14 +76,22 @@ export class WaiterHeartbeat<Registered extends RegisteredWaiter> {
     const waiters = this.waiters();
     this.timer = undefined;
     if (waiters.length === 0) return;
-    const early = this.interval - (this.services.runtime.monotonic() - (this.keptAt() ?? -Infinity));
-    if (early >= 1) return this.refreshAfter(early);
+    const { key, type, services, interval } = this;
+    const { backend, waiterTimeout } = services;
+    const sent = services.runtime.monotonic();
+    const early = this.dueAt(waiters) - sent;
+    // Others may be registered before these are due.
+    if (early >= 1) return this.refreshAfter(Math.min(early, interval));
     this.start();
-    const { key, type } = this;
-    const { backend, waiterTimeout } = this.services;
-    const owners = waiters.map(({ owner }) => ({ key, type, owner }));
+    const owners = waiters.map(({ owner }) => owner);
     try {
-      const known = await backend.refreshWaiters(owners, waiterTimeout);
+      const known = await backend.refreshWaiters(
+        owners.map((owner) => ({ key, type, owner })),
+        waiterTimeout,
+        () => {
+          this.keptLonger = { sent, owners };
+        },
+      );
       for (const [i, waiter] of waiters.entries()) if (!known[i] && !waiter.settled) this.dropped(waiter);
     } catch {
       // The next heartbeat tries again. A waiter that is dropped meanwhile joins the queue again with its next

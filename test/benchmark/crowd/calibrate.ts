@@ -96,16 +96,33 @@ export async function measurePlaces(server: RedisServer): Promise<number> {
 }
 
 /**
+ * Milliseconds of the server's CPU time for a subscription or its end, without its answer: see
+ * {@link Costs.subscription}.
+ */
+export async function measureSubscriptions(server: RedisServer): Promise<number> {
+  const redis = server.client();
+  const listener = server.client();
+  const ping = await spend(redis, REFRESHES, REFRESHES_APART, () => redis.ping());
+  const changes = await spend(redis, REFRESHES, REFRESHES_APART, (turn) =>
+    turn % 2 === 0 ? listener.subscribe(`calibrate:${turn}`) : listener.unsubscribe(`calibrate:${turn - 1}`),
+  );
+  for (const client of [redis, listener]) client.disconnect();
+  return (changes.server - ping.server) / REFRESHES;
+}
+
+/**
  * How much CPU time a script call, a message and a PING take on this machine. Computed from the costs of a message and
  * from a real crowd.
  *
  * @param place what {@link measurePlaces} has returned: how much more than a PING it takes to keep a place
+ * @param subscription what {@link measureSubscriptions} has returned
  * @param roundTrip of a PING, in milliseconds
  */
 export function costsOf(
   { steady }: CrowdFigures,
   { write, read }: MessageCosts,
   place: number,
+  subscription: number,
   roundTrip: number,
 ): Costs {
   const { each } = steady;
@@ -117,6 +134,7 @@ export function costsOf(
     // Nearly all script calls of a small crowd are about the lock.
     command: (each.server - write * writes(each)) / each.commands,
     place: place + write,
+    subscription: subscription + write,
     write,
     message: read,
     answer: (each.clients - read * reads(each)) / each.commands,

@@ -5,7 +5,7 @@ import { startRedis } from '../../support/servers/redis-server.js';
 import { watchStolenTime } from '../measure/stolen-time.js';
 import { figure, percent } from '../report/figures.js';
 import type { Table } from '../workloads/workload.js';
-import { costsOf, measureMessages, measurePlaces } from './calibrate.js';
+import { costsOf, measureMessages, measurePlaces, measureSubscriptions } from './calibrate.js';
 import { measureCrowd, roundTrip } from './real-crowd.js';
 import { turnOf, waitsOf } from './services.js';
 
@@ -44,13 +44,14 @@ export async function calibrate(body: number, progress: Progress): Promise<Calib
   const messages = await measureMessages(server);
   progress('calibrates the model: places');
   const places = await measurePlaces(server);
+  const subscriptions = await measureSubscriptions(server);
   const measured: CrowdFigures[] = [];
   for (const processes of MEASURED) {
     progress(`calibrates the model: ${processes} services in one process`);
     measured.push(await measureCrowd(server, processes, planOf(processes, body)));
   }
   await server.stop();
-  return { costs: costsOf(measured[0], messages, places, trip), measured, stolen: stolen() };
+  return { costs: costsOf(measured[0], messages, places, subscriptions, trip), measured, stolen: stolen() };
 }
 
 /** One process with all services: the model beside the measurement. */

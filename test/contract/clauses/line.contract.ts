@@ -1,4 +1,4 @@
-import { CLAIM, type Grant, HEAD_START } from '../../../lib/backends/lock-backend.js';
+import { CLAIM, FAR_BACK, type Grant, HEAD_START } from '../../../lib/backends/lock-backend.js';
 import { type ContractWorld, SHORT } from '../support/contract-world.js';
 import type { Listener } from '../support/listener.js';
 import { LONG, type Owner } from '../support/owner.js';
@@ -198,6 +198,20 @@ export function describeLine(world: ContractWorld, type: 'reentrant' | 'fenced' 
       await world.elapse(SHORT + 50);
       await ann.release();
       expect(await bob.holds()).toBe(true);
+    });
+
+    itGrants('keeps a place far back for longer, because those in front notice if the lock is free', async () => {
+      const [ann, ...waiting] = world.owners(type, FAR_BACK + 2);
+      await ann.take();
+      for (const owner of waiting) await owner.meet(WAITING);
+      const [near, far] = waiting.slice(-2);
+      const longer: Owner[] = [];
+      const keep = (owner: Owner) => owner.refreshWaiter(SHORT, () => longer.push(owner));
+      expect([await keep(near), await keep(far)]).toEqual([true, true]);
+      expect(longer).toEqual([far]);
+      await world.elapse(SHORT + 50);
+      expect([await keep(near), await far.refreshWaiter()]).toEqual([false, true]);
+      expect(longer).toEqual([far]);
     });
 
     itGrants('is left by who is removed', async () => {

@@ -114,8 +114,8 @@ export class Owner implements OwnerRef {
     return line.accept({ ...this.holding, leaseTime }, grant, sent);
   }
 
-  async refreshWaiter(waiterTimeout = LONG): Promise<boolean> {
-    const [kept] = await this.client.backend.refreshWaiters([this.holding], waiterTimeout);
+  async refreshWaiter(waiterTimeout = LONG, keptLonger?: () => void): Promise<boolean> {
+    const [kept] = await this.client.backend.refreshWaiters([this.holding], waiterTimeout, keptLonger);
     return kept;
   }
 

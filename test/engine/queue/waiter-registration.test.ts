@@ -55,11 +55,13 @@ describe('the heartbeat of waiters', () => {
     const waiters: RegisteredWaiter[] = [1, 2].map((n) => ({ owner: `me:${n}`, settled: false }));
     const refreshed: unknown[] = [];
     const dropped: string[] = [];
+    const registered: { at: number | undefined } = { at: undefined };
     const backend = {
-      answer: async (owners: readonly OwnerRef[]): Promise<readonly boolean[]> => owners.map(() => true),
-      refreshWaiters: (owners: readonly OwnerRef[], timeout: number) => {
+      answer: async (owners: readonly OwnerRef[], _keptLonger: () => void): Promise<readonly boolean[]> =>
+        owners.map(() => true),
+      refreshWaiters: (owners: readonly OwnerRef[], timeout: number, keptLonger: () => void) => {
         refreshed.push([owners, timeout]);
-        return backend.answer(owners);
+        return backend.answer(owners, keptLonger);
       },
     };
     const services = {
@@ -73,8 +75,9 @@ describe('the heartbeat of waiters', () => {
       'write',
       () => waiters,
       ({ owner }) => void dropped.push(owner),
+      () => registered.at,
     );
-    return { runtime, waiters, refreshed, dropped, backend, heartbeat };
+    return { runtime, waiters, refreshed, dropped, backend, heartbeat, registered };
   };
 
   it('refreshes all of them by one command, three times before the backend would forget them', async () => {
@@ -87,6 +90,53 @@ describe('the heartbeat of waiters', () => {
     await runtime.advance(4_001);
     const owners = [1, 2].map((n) => ({ key: 'lock:order', type: 'write', owner: `me:${n}` }));
     expect(refreshed).toEqual([1, 2, 3].map(() => [owners, 6_000]));
+  });
+
+  describe('if the backend keeps them longer', () => {
+    const setUpLonger = async () => {
+      const scene = setUp();
+      const { backend, heartbeat, runtime } = scene;
+      backend.answer = async (owners, keptLonger) => {
+        keptLonger();
+        return owners.map(() => true);
+      };
+      heartbeat.start();
+      await runtime.advance(2_000);
+      return scene;
+    };
+
+    it('refreshes them three times within that time', async () => {
+      const { runtime, refreshed } = await setUpLonger();
+      expect(refreshed).toHaveLength(1);
+      await runtime.advance(5_999);
+      expect(refreshed).toHaveLength(1);
+      await runtime.advance(6_001);
+      expect(refreshed).toHaveLength(3);
+    });
+
+    it('refreshes them as usual after an answer that says nothing about it', async () => {
+      const { runtime, refreshed, backend } = await setUpLonger();
+      backend.answer = async (owners) => owners.map(() => true);
+      await runtime.advance(8_000);
+      expect(refreshed).toHaveLength(3);
+    });
+
+    it('refreshes another waiter as usual', async () => {
+      const { runtime, refreshed, waiters } = await setUpLonger();
+      waiters.push({ owner: 'me:3', settled: false });
+      await runtime.advance(2_000);
+      expect(refreshed).toHaveLength(2);
+    });
+
+    it('refreshes them as usual after a later request that has registered them again', async () => {
+      const { runtime, refreshed, registered } = await setUpLonger();
+      await runtime.advance(1_000);
+      registered.at = runtime.monotonic();
+      await runtime.advance(1_999);
+      expect(refreshed).toHaveLength(1);
+      await runtime.advance(1);
+      expect(refreshed).toHaveLength(2);
+    });
   });
 
   it('ends when nobody is registered any more, and can begin again', async () => {

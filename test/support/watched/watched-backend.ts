@@ -208,8 +208,12 @@ export class WatchedBackend implements LockBackend {
     return this.run('raiseToken', token, () => (this.backend as QuorumMember).raiseToken(key, type, token));
   }
 
-  refreshWaiters(places: readonly OwnerRef[], waiterTimeout: number): Promise<readonly boolean[]> {
-    return this.run('refreshWaiters', places, () => this.backend.refreshWaiters(places, waiterTimeout));
+  refreshWaiters(
+    places: readonly OwnerRef[],
+    waiterTimeout: number,
+    keptLonger?: () => void,
+  ): Promise<readonly boolean[]> {
+    return this.run('refreshWaiters', places, () => this.backend.refreshWaiters(places, waiterTimeout, keptLonger));
   }
 
   removeWaiter(place: OwnerRef): Promise<void> {

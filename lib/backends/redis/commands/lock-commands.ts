@@ -9,6 +9,7 @@ import {
   type Grant,
   type HeldType,
   isReadWrite,
+  KEPT_FAR_BACK,
   type LockState,
   type OwnerRef,
   type RenewRequest,
@@ -156,23 +157,26 @@ export async function forceRelease(
   return Array.isArray(owners) ? owners.map(String) : [];
 }
 
-/** The reply for a waiter that is still registered. */
-const KEPT = 1;
-
-/** Keeps waiters registered, with one script call for each lock. False: that waiter was no longer registered. */
+/**
+ * Keeps waiters registered, with one script call for each lock. False: that waiter was no longer registered. The reply for
+ * each says how many times the waiterTimeout it is kept.
+ */
 export async function refreshWaiters(
   waiters: readonly OwnerRef[],
   waiterTimeout: number,
   context: ScriptContext,
+  keptLonger?: () => void,
 ): Promise<readonly boolean[]> {
-  const kept = new Map<OwnerRef, boolean>();
+  const kept = new Map<OwnerRef, number>();
   await Promise.all(
     groupByLock(waiters).map(async (group) => {
       const answers = await refresh(group, waiterTimeout, context);
       for (const [index, waiter] of group.entries()) kept.set(waiter, answers[index]);
     }),
   );
-  return waiters.map((waiter) => kept.get(waiter) ?? false);
+  const times = waiters.map((waiter) => kept.get(waiter) ?? 0);
+  if (times.length > 0 && times.every((time) => time >= KEPT_FAR_BACK)) keptLonger?.();
+  return times.map((time) => time > 0);
 }
 
 function groupByLock(waiters: readonly OwnerRef[]): OwnerRef[][] {
@@ -190,7 +194,7 @@ async function refresh(
   group: readonly OwnerRef[],
   waiterTimeout: number,
   context: ScriptContext,
-): Promise<readonly boolean[]> {
+): Promise<readonly number[]> {
   const { single, connection } = context;
   const script = LOCK_SCRIPTS[group[0].type].waiters?.refresh;
   if (script === undefined) return [];
@@ -198,7 +202,7 @@ async function refresh(
   const args = [publish, String(waiterTimeout), ...group.map(({ owner }) => owner)];
   const reply = await single.call(scripts[script.name], keysOf(script.keys, [group[0]]), args);
   const server = connection.description;
-  return arrayOf(reply, server).map((answer) => integerOf(answer, server) === KEPT);
+  return arrayOf(reply, server).map((answer) => integerOf(answer, server));
 }
 
 /** Removes a waiter, and wakes the next one if this waiter had been woken. */

@@ -1,7 +1,15 @@
 import '../../../contract/support/matchers.js';
 import { simulateCrowd } from './crowd-model.js';
 
-const COSTS = { latency: 0.25, command: 0.02, place: 0.01, write: 0.2, message: 0.02, answer: 0.05 };
+const COSTS = {
+  latency: 0.25,
+  command: 0.02,
+  place: 0.01,
+  subscription: 0.01,
+  write: 0.2,
+  message: 0.02,
+  answer: 0.05,
+};
 
 /** Only whole rounds are measured, so that every process can have the lock equally often. */
 const crowdOf = (processes: number) =>

@@ -86,8 +86,12 @@ export class ModelledBackend implements LockBackend {
     return this.ask('token', () => this.memory.raiseToken(key, type, token));
   }
 
-  refreshWaiters(places: readonly OwnerRef[], waiterTimeout: number): Promise<readonly boolean[]> {
-    return this.ask('places', () => this.memory.refreshWaiters(places, waiterTimeout));
+  refreshWaiters(
+    places: readonly OwnerRef[],
+    waiterTimeout: number,
+    keptLonger?: () => void,
+  ): Promise<readonly boolean[]> {
+    return this.ask('places', () => this.memory.refreshWaiters(places, waiterTimeout, keptLonger));
   }
 
   removeWaiter(place: OwnerRef): Promise<void> {

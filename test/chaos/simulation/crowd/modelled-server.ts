@@ -11,6 +11,8 @@ export interface Costs {
   readonly command: number;
   /** The same for a call by which a waiting process keeps or gives up its place in the line. */
   readonly place: number;
+  /** The same for a subscription to a channel, or its end. */
+  readonly subscription: number;
   /** The server writes an answer or a published message to the socket of one connection. */
   readonly write: number;
   /** A process reads a message from its socket and decides what to do. */
@@ -88,8 +90,10 @@ export class ModelledServer {
   }
 
   private costOf(kind: string): number {
-    const { command, place, write } = this.costs;
-    return kind === 'ping' ? write : kind === 'places' ? place : command;
+    const { command, place, subscription, write } = this.costs;
+    if (kind === 'ping') return write;
+    if (kind === 'places') return place;
+    return kind === 'subscribe' ? subscription : command;
   }
 
   private answer(executed: number): void {

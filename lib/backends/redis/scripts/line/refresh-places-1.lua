@@ -6,10 +6,11 @@
   KEYS[1]      lock
 
   ARGV[1]      PUBLISH or SPUBLISH
-  ARGV[2]      waiterTimeout: ms for which to keep them
+  ARGV[2]      waiterTimeout: ms for which to keep them. Places far back are kept KEPT_FAR_BACK times as long, because those
+               in front of them notice if the lock is free
   ARGV[2 + i]  owner
 
-  Returns an answer for each: 1, or 0 when it had no place any more.
+  Returns an answer for each: how many times waiterTimeout it is kept, or 0 when it had no place any more.
 ]]
 -- @include server-time
 -- @include prefixed
@@ -20,24 +21,29 @@
 -- @include line/keep-line
 -- @include line/first-in-line
 -- @include type-of
+-- As in line-backend.ts.
+local FAR_BACK, KEPT_FAR_BACK = 64, 3
 local lock, publish, waiterTimeout = KEYS[1], ARGV[1], tonumber(ARGV[2])
 local places, lapses, terms = lineOf(lock)
 local now = serverTime()
-local kept, keepsAny, keepsFirst = {}, false, false
+local kept, longest, keepsFirst = {}, 0, false
 local first, lapse = firstInLine(places, lapses, terms, now)
+-- From this position on, places are far back.
+local farBack = tonumber(redis.call('ZRANGE', places, FAR_BACK, FAR_BACK, 'WITHSCORES')[2])
 
 for i = 3, #ARGV do
   local owner = ARGV[i]
   local ends = redis.call('ZSCORE', lapses, owner)
-  kept[i - 2] = ends and tonumber(ends) > now and 1 or 0
-  if kept[i - 2] == 1 then
-    keepsAny, keepsFirst = true, keepsFirst or owner == first
+  local times = 0
+  if ends and tonumber(ends) > now then
+    times = farBack and tonumber(redis.call('ZSCORE', places, owner) or 0) >= farBack and KEPT_FAR_BACK or 1
     -- Its fraction says how many permits the place wants.
-    writeAlthoughFull(lapses, 'ZADD', lapses, now + waiterTimeout + ends % 1, owner)
+    writeAlthoughFull(lapses, 'ZADD', lapses, now + waiterTimeout * times + ends % 1, owner)
   end
+  kept[i - 2], longest, keepsFirst = times, math.max(longest, times), keepsFirst or (times > 0 and owner == first)
 end
-if keepsAny then
-  keepLine(lock, places, lapses, terms, waiterTimeout)
+if longest > 0 then
+  keepLine(lock, places, lapses, terms, waiterTimeout * longest)
 end
 -- A lock that n may hold has no fields, and nobody else uses it.
 local wantsPermit = first and lapse % 1 > 0
