@@ -1,12 +1,10 @@
 import { CLAIM, hasLine, type LineBackend } from '../../backends/line-backend.js';
 import {
   type AcquireReply,
-  type AcquireRequest,
   BackendError,
   type Busy,
   type HeldType,
   type NewestCall,
-  type OwnerRef,
   type ReleaseReply,
   type RenewRequest,
   type Wake,
@@ -23,8 +21,9 @@ import type { Services } from '../services.js';
 import { type AcquisitionTerms, MOST_PERMITS } from '../terms/lock-options.js';
 import { WaitingLine } from '../wait/waiting-line.js';
 import { WhenToAsk } from '../wait/when-to-ask.js';
+import { PlaceInLine } from './place-in-line.js';
 import type { QueueKind } from './queue-table.js';
-import { type RegisteredWaiter, unregister, WaiterHeartbeat } from './waiter-registration.js';
+import { unregister } from './waiter-registration.js';
 
 const NONE: readonly never[] = [];
 
@@ -32,9 +31,6 @@ const NONE: readonly never[] = [];
 const SPREAD = 10;
 
 const FIRST_CALL: NewestCall = { superseded: 0, order: undefined };
-
-/** A place in the line: what the last request said that made or kept it. */
-type Place = OwnerRef & Pick<AcquireRequest, 'permits'>;
 
 type State = 'claimed' | 'departing' | 'resting' | 'held' | 'asking' | 'idle';
 
@@ -61,6 +57,7 @@ type State = 'claimed' | 'departing' | 'resting' | 'held' | 'asking' | 'idle';
 export class LockQueue implements LockKeeper, Asker<LockWaiter, AcquireReply> {
   readonly type: HeldType;
   readonly line: WaitingLine;
+  private readonly place: PlaceInLine;
   private readonly tenure: Tenure;
 
   // Requests under way.
@@ -86,7 +83,6 @@ export class LockQueue implements LockKeeper, Asker<LockWaiter, AcquireReply> {
   // Created when first needed: most locks are held by one caller without contention.
   private again: WhenToAsk | undefined = undefined;
   private handOffs: HandOff | undefined = undefined;
-  private heartbeat: WaiterHeartbeat<RegisteredWaiter> | undefined = undefined;
 
   /**
    * Whether callers that try once may be among the waiters. It saves a search through thousands of waiters when there
@@ -95,18 +91,6 @@ export class LockQueue implements LockKeeper, Asker<LockWaiter, AcquireReply> {
   private hasTriers = false;
   /** Whether this process listens for its place in the line, or for all releases. */
   private listensInLine = false;
-  /**
-   * This process's place in the line: the last request that made or kept it, if there was one. Whoever is first here asks
-   * under its owner id. Without a line, a writer has a place too, so that readers let it go first.
-   */
-  private place: Place | undefined = undefined;
-  /** The waiter that asked under the place last. No other waiter may have its owner id. */
-  private placeOf: LockWaiter | undefined = undefined;
-  /**
-   * Places whose owner ids cannot be used again. They are kept until the next attempt is answered, so that no reader gets
-   * the lock before the writer.
-   */
-  private formerPlaces: readonly OwnerRef[] = NONE;
   /**
    * For permits: how many callers ask side by side. After a busy answer it is one, because the next ones would be refused
    * as well, and it doubles with each further permit that is granted.
@@ -123,6 +107,7 @@ export class LockQueue implements LockKeeper, Asker<LockWaiter, AcquireReply> {
   ) {
     this.type = kind === 'newest' ? 'reentrant' : kind;
     this.line = new WaitingLine(services, this);
+    this.place = new PlaceInLine(services, this);
     this.tenure = new Tenure(services, this);
   }
 
@@ -229,7 +214,7 @@ export class LockQueue implements LockKeeper, Asker<LockWaiter, AcquireReply> {
   private serveNext(): void {
     if (CHECKED) this.check();
     if (this.kind === 'newest') this.supersede();
-    if (this.place !== undefined) this.leaveEmptyLine();
+    if (this.place.exists) this.leaveEmptyLine();
     const { state } = this;
     if (state === 'claimed') return this.admitClaimants();
     if (state === 'departing' || state === 'resting') return;
@@ -257,7 +242,7 @@ export class LockQueue implements LockKeeper, Asker<LockWaiter, AcquireReply> {
         // The others follow the reader that asks under the place, and nobody else may ask under it meanwhile. A reader
         // that would enter the line waits until it can: without a place it would be told of no release, and so ask again
         // at once.
-        if (this.attempts > 0 && (this.place !== undefined || this.mayEnterLine(reader))) return;
+        if (this.attempts > 0 && (this.place.exists || this.mayEnterLine(reader))) return;
         this.ask(reader);
       }
       this.lastReader = reader;
@@ -317,7 +302,7 @@ export class LockQueue implements LockKeeper, Asker<LockWaiter, AcquireReply> {
     const { isClosing } = this.services.admission;
     if (!isClosing && again !== undefined && again.usefulFor > 0) return again.whenUseless(() => this.endIfIdle());
     again?.close();
-    this.heartbeat?.stop();
+    this.place.close();
     this.line.close();
     this.onIdle(this);
   }
@@ -334,23 +319,23 @@ export class LockQueue implements LockKeeper, Asker<LockWaiter, AcquireReply> {
     const { services, key } = this;
     const changesBefore = this.again?.begin() ?? 0;
     this.renewSpentOwner(waiter);
-    const formerPlace = this.place;
+    const formerPlace = this.place.owner;
     this.enterLine(waiter);
     const { terms, owner } = waiter;
     const reserve = terms.type === 'read' ? 0 : this.reserve;
-    const isInLine = this.place?.owner === owner;
+    const isInLine = this.place.isOf(owner);
     const waiterTimeout = isInLine ? services.waiterTimeout : 0;
     // How many calls the newest one has superseded is only in an answer.
     const nonce = isInLine && !terms.newest ? services.runtime.uuid() : undefined;
     const attempt = new Attempt(services, key, owner, terms, reserve, waiterTimeout, waiter.follows, nonce);
     attempt.changesBefore = changesBefore;
-    if (isInLine) this.place = attempt;
+    if (isInLine) this.place.asks(attempt);
     waiter.attempt = attempt;
     if (terms.newest) attempt.newest = newestCall(waiter);
     this.attempts++;
     attempt.send(this.request(attempt, waiter), this, waiter);
-    if (this.kind === 'newest' && formerPlace !== undefined && formerPlace.owner !== this.place?.owner)
-      unregister(services, formerPlace);
+    if (this.kind === 'newest' && formerPlace !== undefined && !this.place.isOf(formerPlace))
+      unregister(services, { key, type: this.type, owner: formerPlace });
     return attempt;
   }
 
@@ -369,7 +354,7 @@ export class LockQueue implements LockKeeper, Asker<LockWaiter, AcquireReply> {
     if (this.asking === outcome) this.asking = undefined;
     if (outcome.state !== 'granted' || waiter === this.lastReader) this.lastReader = undefined;
     this.waitsInBackend = false;
-    this.removeFormerPlaces();
+    this.place.leaveSpent();
     if (outcome.state === 'granted') this.granted(waiter, outcome);
     else if (outcome.state === 'busy') this.foundBusy(waiter, outcome);
     else if (outcome.state === 'failed') this.unanswered(waiter, outcome);
@@ -384,7 +369,7 @@ export class LockQueue implements LockKeeper, Asker<LockWaiter, AcquireReply> {
     const { reply, answeredAt } = outcome;
     this.again?.acquired();
     if (this.type === 'permits') this.sideBySide = Math.max(1, this.sideBySide * 2);
-    if (this.place?.owner === outcome.owner && outcome.type === 'read') this.letFollow();
+    if (outcome.type === 'read' && this.place.isOf(outcome.owner)) this.letFollow();
     const held = new HeldLock(this, outcome, waiter.terms.fixed, reply, Math.floor(answeredAt.monotonic));
     this.hold(held, answeredAt);
     if (waiter.terms.newest) held.superseded = (reply.newest ?? newestCall(waiter)).superseded;
@@ -415,19 +400,19 @@ export class LockQueue implements LockKeeper, Asker<LockWaiter, AcquireReply> {
    * @returns false if the backend has to be asked
    */
   private takeGrant(line: LineBackend, wake: Wake): boolean {
-    const { place, services, waiting } = this;
+    const { services, waiting } = this;
+    const asked = this.place.attempt;
     const head = waiting.first;
-    if (wake.kind !== 'message' || wake.grant === undefined || !(place instanceof Attempt) || head === undefined)
-      return false;
-    const { owner } = place;
+    if (wake.kind !== 'message' || wake.grant === undefined || asked === undefined || head === undefined) return false;
+    const { owner } = asked;
     const { grant } = wake;
-    if (wake.owner !== owner || grant.nonce !== place.nonce) return false;
+    if (wake.owner !== owner || grant.nonce !== asked.nonce) return false;
     const { type, leaseTime, fixed } = head.terms;
-    if (type !== place.type || leaseTime < CLAIM) return false;
+    if (type !== asked.type || leaseTime < CLAIM) return false;
     if (this.state !== 'resting' || this.tenure.isHeld || this.attempts > 0 || head.triesOnce || head.ownerSpent)
       return false;
     const { clock, pendingAttempts } = services;
-    const begun = clock.after(place.sent, grant.after);
+    const begun = clock.after(asked.sent, grant.after);
     const now = clock.now();
     // A claim that begins in the future: the server's clock was advanced, or this machine was suspended.
     if (begun.monotonic > now.monotonic || clock.left(begun, CLAIM, now) < CLAIM / 2 || clock.diverged(begun))
@@ -465,7 +450,7 @@ export class LockQueue implements LockKeeper, Asker<LockWaiter, AcquireReply> {
    */
   private isForOthers(wake: Wake): boolean {
     const { place } = this;
-    return wake.kind === 'message' && wake.owner !== undefined && place !== undefined && wake.owner !== place.owner;
+    return wake.kind === 'message' && wake.owner !== undefined && place.exists && !place.isOf(wake.owner);
   }
 
   private foundBusy(waiter: LockWaiter, outcome: FoundBusy): void {
@@ -478,18 +463,18 @@ export class LockQueue implements LockKeeper, Asker<LockWaiter, AcquireReply> {
     else if (outcome.ownerSpent) waiter.ownerSpent = true;
     if (waiter.settled) this.checkPlace();
     else if (reply.superseded) {
-      if (this.place?.owner === outcome.owner) this.place = undefined;
+      if (this.place.isOf(outcome.owner)) this.place.end();
       return this.line.dismiss(waiter, this.line.superseded(waiter));
     } else if (this.tenure.asksBehindRelease(waiter, reply, () => this.resume())) return;
     this.refuseTriers((trier) => this.line.busy(trier));
     if (this.waiting.length > 0 && this.services.backend.blocking === undefined) {
       this.whenToAsk.busy(reply.remaining, reply.heldAs, outcome.changesBefore);
       this.line.rest();
-      if (this.place !== undefined) this.keepPlace();
+      if (this.place.exists) this.place.keep();
       // Without a place, nobody is told of a release. It was given up, or the caller that asked tries only once.
-      const isUntold = this.hasLine && this.place === undefined && this.whenToAsk.listens;
+      const isUntold = this.hasLine && !this.place.exists && this.whenToAsk.listens;
       // Another caller asked, and this process has perhaps heard before the request that the place was granted the lock.
-      const isGranted = this.place !== undefined && this.place.owner === reply.holder;
+      const isGranted = this.place.isOf(reply.holder);
       if (isUntold || isGranted) this.whenToAsk.recheck();
     }
     this.resume();
@@ -536,7 +521,7 @@ export class LockQueue implements LockKeeper, Asker<LockWaiter, AcquireReply> {
     if (this.again !== undefined && this.listensInLine === (line !== undefined)) return this.again;
     if (this.again !== undefined) {
       this.again.close();
-      this.leaveLine();
+      this.place.leave();
     }
     this.listensInLine = line !== undefined;
     this.again = new WhenToAsk(
@@ -557,9 +542,9 @@ export class LockQueue implements LockKeeper, Asker<LockWaiter, AcquireReply> {
 
   /** @returns whether the waiter gets another owner id */
   private abandonOwner(waiter: LockWaiter, attempt: Attempt): boolean {
-    const hasPlace = this.place?.owner === attempt.owner;
+    const hasPlace = this.place.isOf(attempt.owner);
     if (!attempt.abandon(hasPlace)) return false;
-    if (hasPlace) this.place = undefined;
+    if (hasPlace) this.place.end();
     waiter.renewOwner();
     return true;
   }
@@ -567,19 +552,11 @@ export class LockQueue implements LockKeeper, Asker<LockWaiter, AcquireReply> {
   /** Gives a waiter a new owner id before it asks again, if the backend has released its present id. */
   renewSpentOwner(waiter: LockWaiter): void {
     // While others of this process hold permits, only a request under the place may use its owner id.
-    if (this.place !== undefined && this.type === 'permits') waiter.dropPlace(this.place.owner);
+    const { owner } = this.place;
+    if (owner !== undefined && this.type === 'permits') waiter.dropPlace(owner);
     if (!waiter.ownerSpent) return;
-    if (this.place?.owner === waiter.owner) {
-      this.formerPlaces = [...this.formerPlaces, this.place];
-      this.place = undefined;
-    }
+    if (this.place.isOf(waiter.owner)) this.place.spend();
     waiter.renewOwner();
-  }
-
-  private removeFormerPlaces(): void {
-    if (this.formerPlaces.length === 0) return;
-    for (const place of this.formerPlaces) unregister(this.services, place);
-    this.formerPlaces = NONE;
   }
 
   /**
@@ -592,22 +569,15 @@ export class LockQueue implements LockKeeper, Asker<LockWaiter, AcquireReply> {
     // The order of newest callers is that in which they first ask. Who is granted the lock before it listens learns that
     // when it listens, because it then asks again.
     if (this.kind === 'newest' && this.hasLine && (this.again === undefined || this.listensInLine)) {
-      this.place = { key: this.key, type: terms.type, owner: waiter.owner };
+      this.place.begin(waiter);
       return;
     }
     if (this.hasLine ? !this.mayEnterLine(waiter) : terms.type !== 'write') {
-      if (!this.hasLine) this.leaveLine();
+      if (!this.hasLine) this.place.leave();
       return;
     }
     // Others ask beside the one that uses the place.
-    if (this.attempts > 0) return;
-    if (this.place !== undefined && !isPlaceFor(this.place, waiter)) this.leaveLine();
-    if (this.place === undefined) this.place = { key: this.key, type: terms.type, owner: waiter.owner };
-    else {
-      this.placeOf?.dropPlace(this.place.owner);
-      waiter.takePlace(this.place.owner);
-    }
-    this.placeOf = waiter;
+    if (this.attempts === 0) this.place.use(waiter);
   }
 
   /** Whether a caller enters the line with its next request, if no other request is under way. */
@@ -615,35 +585,11 @@ export class LockQueue implements LockKeeper, Asker<LockWaiter, AcquireReply> {
     return this.listensInLine && this.again?.listens === true && this.hasLine && !triesOnce && !follows;
   }
 
-  /**
-   * Whether a request under the place is unanswered. What it takes would be released together with the place, also after
-   * it went to another caller of this process.
-   */
-  private get asksUnderPlace(): boolean {
-    return this.place instanceof Attempt && this.place.state === 'pending';
-  }
-
-  /**
-   * Gives up the place in the line: nobody waits here any more, or the lock came by another way. A place under which this
-   * process asks is kept for now.
-   */
-  private leaveLine(): void {
-    if (this.place === undefined || this.asksUnderPlace) return;
-    unregister(this.services, this.place);
-    this.forgetPlace(this.place);
-  }
-
-  /** Its owner id is not used again. */
-  private forgetPlace({ owner }: Place): void {
-    this.placeOf?.dropPlace(owner);
-    this.place = undefined;
-  }
-
   /** Called when nobody may wait any more although the process holds permits. The next caller asks without a pause. */
   private leaveEmptyLine(): void {
     if (this.waiting.length > 0) return;
     this.again?.onEmpty();
-    if (this.attempts === 0) this.leaveLine();
+    if (this.attempts === 0) this.place.leave();
   }
 
   /**
@@ -651,8 +597,9 @@ export class LockQueue implements LockKeeper, Asker<LockWaiter, AcquireReply> {
    */
   private checkPlace(): void {
     const { first } = this.waiting;
-    if (this.place === undefined || first === undefined || isPlaceFor(this.place, first) || this.asksUnderPlace) return;
-    this.leaveLine();
+    const { place } = this;
+    if (!place.exists || first === undefined || place.isFor(first) || place.isAsking) return;
+    place.leave();
     this.again?.recheck();
   }
 
@@ -661,25 +608,14 @@ export class LockQueue implements LockKeeper, Asker<LockWaiter, AcquireReply> {
    * come.
    */
   removed(owners: readonly string[]): void {
-    const { place } = this;
-    if (place === undefined || this.attempts > 0 || !owners.includes(place.owner)) return;
-    this.forgetPlace(place);
+    const { owner } = this.place;
+    if (owner === undefined || this.attempts > 0 || !owners.includes(owner)) return;
+    this.place.forget();
     this.again?.recheck();
   }
 
-  /** Keeps the place in the line. */
-  private keepPlace(): void {
-    const places = (): readonly RegisteredWaiter[] =>
-      this.place === undefined ? [] : [{ owner: this.place.owner, settled: false }];
-    this.heartbeat ??= new WaiterHeartbeat(
-      this.services,
-      this.key,
-      this.type,
-      places,
-      () => this.again?.recheck(),
-      () => (this.place instanceof Attempt ? this.place.sent.monotonic : undefined),
-    );
-    this.heartbeat.start();
+  placeLost(): void {
+    this.again?.recheck();
   }
 
   // ── Several names, and other keepers ───────────────────────────────────────────────────────────────────────────────
@@ -747,8 +683,8 @@ export class LockQueue implements LockKeeper, Asker<LockWaiter, AcquireReply> {
   hold(held: HeldLock, now: Moment): void {
     this.line.failure = undefined;
     this.line.forgetHolder();
-    if (this.place?.owner === held.owner) this.place = undefined;
-    else if (this.type !== 'permits' && held.type !== 'read') this.leaveLine();
+    if (this.place.isOf(held.owner)) this.place.end();
+    else if (this.type !== 'permits' && held.type !== 'read') this.place.leave();
     this.tenure.hold(held, now);
   }
 
@@ -824,14 +760,6 @@ export class LockQueue implements LockKeeper, Asker<LockWaiter, AcquireReply> {
     this.handOffs ??= new HandOff(this.services, this, this.tenure);
     return this.handOffs;
   }
-}
-
-/**
- * Whether a waiter may ask under this place: it reads or writes as the place says, and lets as many hold the lock. The
- * place may have been granted a permit for which a smaller number leaves no room.
- */
-function isPlaceFor(place: Place, { terms }: LockWaiter): boolean {
-  return place.type === terms.type && (place.permits ?? 0) <= (terms.permits ?? 0);
 }
 
 function newestCall({ newest }: LockWaiter): NewestCall {
