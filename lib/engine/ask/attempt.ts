@@ -237,14 +237,15 @@ export class Attempt implements AcquireRequest, Linked<Attempt> {
    * Releases the owner in the background if the attempt is {@link inDoubt}. The owner id must not be used again after
    * that.
    *
-   * @param waits the owner may also be registered as a waiter
+   * @param waits the owner may also be registered as a waiter by other requests
    * @returns whether the next attempt needs another owner
    */
   abandon(waits = false): boolean {
     if (!this.inDoubt) return false;
     this.inDoubt = false;
-    const { key, type, owner, leaseTime, lateCopiesUntil: validUntil } = this;
-    this.services.backgroundReleases.release({ key, type, owner, leaseTime, validUntil, waits });
+    const { key, type, owner, leaseTime, lateCopiesUntil: validUntil, waiterTimeout } = this;
+    const mayWait = waits || waiterTimeout > 0;
+    this.services.backgroundReleases.release({ key, type, owner, leaseTime, validUntil, waits: mayWait });
     return true;
   }
 

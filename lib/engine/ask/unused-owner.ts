@@ -19,6 +19,8 @@ interface FormerOwner extends OwnerRef {
   /** How long its lease is known to last. */
   readonly validFor: number;
   readonly lateCopiesUntil: number | undefined;
+  /** Whether its acquisition would have registered it as a waiter. */
+  readonly wouldWait: boolean;
 }
 
 /**
@@ -30,11 +32,11 @@ export function longestLease({ leaseTime, validFor }: Pick<FormerOwner, 'leaseTi
 }
 
 /** The owner of a lock that is no longer held. */
-export function unusedOwner({ key, type, owner, lateCopiesUntil, ...held }: FormerOwner): UnusedOwner {
+export function unusedOwner({ key, type, owner, lateCopiesUntil, wouldWait, ...held }: FormerOwner): UnusedOwner {
   const leaseTime = longestLease(held);
   if (lateCopiesUntil === undefined) return { key, type, owner, leaseTime };
   // A late copy of the acquisition registers the owner as a waiter if it finds the lock busy.
-  return { key, type, owner, leaseTime, validUntil: lateCopiesUntil, waits: type === 'fair' || type === 'write' };
+  return { key, type, owner, leaseTime, validUntil: lateCopiesUntil, waits: wouldWait };
 }
 
 /** The owner of a lock whose release got no answer. It is reported if the first repetition gets none either. */

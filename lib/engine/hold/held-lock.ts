@@ -111,6 +111,8 @@ export class HeldLock implements Renewable<HeldLock> {
   downgrade: ReadDowngrade | undefined;
   /** Copies of its acquisition may be under way. The backend may execute them until its clock shows this time. */
   lateCopiesUntil: number | undefined;
+  /** Whether its acquisition would have registered the owner as a waiter. */
+  readonly wouldWait: boolean;
 
   /**
    * The moment of the monotonic clock until which the lock is kept, even if its last share is given back earlier: see
@@ -155,7 +157,8 @@ export class HeldLock implements Renewable<HeldLock> {
    */
   constructor(
     readonly keeper: LockKeeper,
-    attempt: Pick<Attempt, 'type' | 'owner' | 'leaseTime' | 'sent' | 'lateCopiesUntil' | 'permits'>,
+    attempt: Pick<Attempt, 'type' | 'owner' | 'leaseTime' | 'sent' | 'lateCopiesUntil' | 'permits'> &
+      Partial<Pick<Attempt, 'waiterTimeout'>>,
     fixed: boolean,
     { token, reserved }: Pick<Acquired, 'token' | 'reserved'>,
     readonly since: number,
@@ -167,6 +170,7 @@ export class HeldLock implements Renewable<HeldLock> {
     this.fixed = fixed;
     this.confirmed = attempt.sent;
     this.lateCopiesUntil = attempt.lateCopiesUntil;
+    this.wouldWait = (attempt.waiterTimeout ?? 0) > 0;
     this.token = token;
     this.block = reserved > 0 ? new TokenBlock(reserved) : undefined;
   }

@@ -25,8 +25,8 @@ describe('a request for a lock', () => {
       pendingAttempts: pending,
       backgroundReleases: { release: (release: unknown) => void released.push(release) },
     };
-    const attempt = (owner = 'client:1', key = 'lock:order') =>
-      new Attempt(services, key, owner, { type: 'reentrant', leaseTime: LEASE });
+    const attempt = (owner = 'client:1', key = 'lock:order', waiterTimeout = 0) =>
+      new Attempt(services, key, owner, { type: 'reentrant', leaseTime: LEASE }, 0, waiterTimeout);
     return { runtime, pending, attempt, doubted, released };
   };
 
@@ -89,6 +89,14 @@ describe('a request for a lock', () => {
     await failed(refused, new BackendError('refused', 'unavailable', 'refused'));
     expect(refused.abandon(true)).toBe(false);
     expect(released).toMatchObject([{ owner: 'client:1', validUntil: 7_000, waits: true }]);
+  });
+
+  it('that was to enter a line may have left a place there', async () => {
+    const { attempt, released } = setUp();
+    const unknown = attempt('client:1', 'lock:order', 5_000);
+    await failed(unknown, new BackendError('no answer', 'unavailable', 'unknown'));
+    expect(unknown.abandon()).toBe(true);
+    expect(released).toMatchObject([{ owner: 'client:1', waits: true }]);
   });
 
   it('grants nothing if its owner was released by force in this process meanwhile', async () => {

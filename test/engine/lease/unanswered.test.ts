@@ -407,6 +407,32 @@ describe('an acquisition whose answer is lost, late or wrong', () => {
     });
   });
 
+  it.each<LockType>(['reentrant', 'fenced', 'read', 'write'])(
+    'of a %s lock leaves no place in line when a copy of it is executed after the release',
+    async (type) => {
+      const { process, other, runtime } = await open(alone(type));
+      const rival = await other.locks.acquire('order', { type: 'write' });
+      const waiting = process.locks.acquire('order', { type });
+      await runtime.settle();
+      await rival.release();
+      await (await runtime.until(waiting)).release();
+      // The process still listens, so it enters the line with its first request.
+      let key = '';
+      disturbFirst(process, async (execute, request) => {
+        runtime.timer(1_500, () => void execute());
+        key = (request as AcquireRequest).key;
+        return { ...(await execute()), validUntil: runtime.wall() + 2_000 };
+      });
+      await (await process.locks.acquire('order', { type })).release();
+      const next = await other.locks.acquire('order', { type: 'write' });
+      await runtime.advance(1_600);
+      expect((await other.backend.inspect(key)).queue).toHaveLength(1);
+      await runtime.advance(1_400);
+      expect((await other.backend.inspect(key)).queue).toEqual([]);
+      await next.release();
+    },
+  );
+
   describe.each(ALONE.map((way) => [way.what, way] as const))('of %s', (_, way) => {
     it('continues as another owner when it got no answer, and is released by force before it is tried again', async () => {
       const { process, other, runtime, asker } = await open(way);
