@@ -135,7 +135,10 @@ export class Services {
     this.watchdogs.add(this.watchdog);
     const warn = (message: string) => this.events.logger.warn(message);
     this.deadlocks = new DeadlockDetector(backend.waits, runtime, clientId, (owner) => this.holders.find(owner), warn);
-    this.outages = new OutageLimit(backend, runtime, this.events, work);
+    this.outages = new OutageLimit(backend, runtime, this.events, work, (since) =>
+      // Not immediately, because the answer that has ended the outage may be the confirmation of a lease.
+      runtime.nextTurn(() => this.confirmAll(since)),
+    );
     this.pings = new PingWhileWaiting(backend, runtime, work);
     this.unlimitedWaits = new UnlimitedWaitWarning(settings.warnsOfUnlimitedWaits, this.events.logger);
   }

@@ -45,7 +45,8 @@ export class OutageLimit {
    * reads it.
    */
   active = false;
-  private readonly away = new Set<NodeHealth>();
+  /** The nodes that do not answer, and since when. */
+  private readonly away = new Map<NodeHealth, number>();
   private readonly lines = new WeakMap<NodeHealth, OutageLine>();
   private searchTimer: Timer | undefined;
   private nextSearch = Number.POSITIVE_INFINITY;
@@ -56,6 +57,8 @@ export class OutageLimit {
     private readonly runtime: Runtime,
     private readonly events: EventHub,
     private readonly queues: WaitingQueues,
+    /** Called when the outage of a node has ended, which began at `since`. */
+    private readonly onEnd: (since: number) => void = () => {},
   ) {
     backend.health?.listen((node) => this.changed(node));
   }
@@ -139,11 +142,14 @@ export class OutageLimit {
   }
 
   private changed(node: NodeHealth): void {
-    if (node.since === undefined) {
-      this.away.delete(node);
-      this.writeEnd(node);
-    } else this.away.add(node);
+    const since = this.away.get(node);
+    if (node.since !== undefined) this.away.set(node, node.since);
+    else this.away.delete(node);
     this.active = this.away.size > 0;
+    if (node.since === undefined && since !== undefined) {
+      this.writeEnd(node);
+      this.onEnd(since);
+    }
     // Not immediately, because the backend is about to reject the requests of the callers.
     if (node.since !== undefined) this.runtime.nextTurn(() => this.search());
     else if (!this.active) this.cancelSearch();

@@ -1,4 +1,4 @@
-import { BackendError } from '../../../lib/backends/lock-backend.js';
+import { BackendError, type OwnerRef } from '../../../lib/backends/lock-backend.js';
 import { LockAbortedError, LockKeyError, LockUnavailableError } from '../../../lib/engine/errors.js';
 import { confirmLease, confirmLeases } from '../../../lib/engine/hold/confirm-lease.js';
 import type { HeldLock } from '../../../lib/engine/hold/held-lock.js';
@@ -52,10 +52,11 @@ describe('whether a lock is still held after the clocks have diverged', () => {
   });
 
   it('is asked for again after pauses, until there is an answer', async () => {
-    const { confirm, backend, runtime, leases } = await open();
+    const { confirm, backend, runtime, leases, order } = await open();
     runtime.random = () => 0;
     const times: number[] = [];
     backend.disturb(async (execute, request) => {
+      if ((request as OwnerRef).key !== order.key) return execute();
       times.push(runtime.monotonic());
       return times.length < 4 ? refused(execute, request) : execute();
     }, 'renew');
@@ -63,7 +64,8 @@ describe('whether a lock is still held after the clocks have diverged', () => {
     await runtime.settle();
     expect(runtime.keepAliveTimers).toBe(1);
     expect(await runtime.until(confirmed, 900)).toBe(true);
-    expect(times).toEqual([0, 25, 75, 175]);
+    // When the outage is over, everything is confirmed that was confirmed before it.
+    expect(times.slice(0, 4)).toEqual([0, 25, 75, 175]);
     expect(leases[0].held).toBe(true);
     expect(runtime.keepAliveTimers).toBe(0);
   });

@@ -66,7 +66,8 @@ describe('the limit of waits in an outage', () => {
     const backend = { health, description: 'redis' } as unknown as LockBackend;
     const lines: string[] = [];
     const events = new EventHub(runtime, Object.assign(logger, { log: (line: string) => void lines.push(line) }));
-    const limit = new OutageLimit(backend, runtime, events, queues);
+    const ends: number[] = [];
+    const limit = new OutageLimit(backend, runtime, events, queues, (since) => void ends.push(since));
     const arrive = (waitTime: number, outageTimeout: number) => {
       const caller = new Waiting(runtime, waitTime, outageTimeout);
       callers.push(caller);
@@ -74,6 +75,7 @@ describe('the limit of waits in an outage', () => {
       return caller;
     };
     return {
+      ends,
       lines,
       backend,
       runtime,
@@ -152,19 +154,19 @@ describe('the limit of waits in an outage', () => {
     expect(runtime.timers).toBe(0);
   });
 
-  it('logs the end of an outage whose beginning it has logged', async () => {
-    const { runtime, lines, node, arrive } = setUp();
+  it('tells when an outage has ended, and since when it lasted, and logs that if it has logged its beginning', async () => {
+    const { runtime, lines, node, ends, arrive } = setUp();
     await runtime.advance(1_000);
     node.failed(false);
     await runtime.advance(500);
     node.answered(true);
-    expect(lines).toEqual([]);
+    expect([ends, lines]).toEqual([[1_000], []]);
     await runtime.advance(500);
     node.failed(false);
     arrive(FOREVER, 10_000);
     await runtime.advance(2_500);
     node.answered(true);
-    expect(lines).toEqual(['redis 127.0.0.1:6379/0 answers again, after 2.5 s']);
+    expect([ends, lines]).toEqual([[1_000, 2_000], ['redis 127.0.0.1:6379/0 answers again, after 2.5 s']]);
     node.failed(true, 'OOM command not allowed');
     await runtime.advance(100);
     node.answered(true);

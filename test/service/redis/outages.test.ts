@@ -148,17 +148,24 @@ describe('while Redis is away', () => {
       await until(() => !renewed.held && !fixed.held);
       expect(renewed.signal.aborted).toBe(true);
     });
-  });
 
-  it('the log says when it is back', async () => {
-    const locks = open({ connection: redis.url });
-    await redis.kill();
-    await refusedAfter(() => locks.acquire('order'));
-    await redis.start();
-    await locks.withLock('order', { waitTime: '1m', outageTimeout: '1m' }, () => {});
-    expect(lines).toEqual(
-      expect.arrayContaining([expect.stringMatching(/^redis 127\.0\.0\.1:\d+\/0 answers again, after \d+\.\d s$/)]),
-    );
+    it('if a call has noticed the outage', async () => {
+      const locks = open({ connection: redis.url, ...HOUR });
+      const lost: unknown[] = [];
+      locks.on('lost', ({ name }) => lost.push(name));
+      const lease = await locks.acquire('order');
+      const semaphore = locks.getPermitExpirableSemaphore('mail');
+      await semaphore.trySetPermits(1);
+      await semaphore.acquire();
+      await redis.kill();
+      await refusedAfter(() => locks.acquire('another'));
+      await redis.start();
+      await locks.withLock('another', { waitTime: '1m', outageTimeout: '1m' }, () => {});
+      await until(() => !lease.held && lost.includes('mail'));
+      expect(lines).toEqual(
+        expect.arrayContaining([expect.stringMatching(/^redis 127\.0\.0\.1:\d+\/0 answers again, after \d+\.\d s$/)]),
+      );
+    });
   });
 
   it('callers with outageTimeout: Infinity wait until it is back', async () => {
