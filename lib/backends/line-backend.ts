@@ -20,7 +20,7 @@ export const FAR_BACK = 64;
  * A place far back is kept this many times as long as others, so that it need not be refreshed as often. Until its turn
  * comes, those in front notice if the lock is free.
  */
-export const KEPT_FAR_BACK = 3;
+export const KEPT_FAR_BACK = 4;
 
 export type TypeWithLine = Exclude<HeldType, 'fair' | 'flight'>;
 
@@ -35,8 +35,8 @@ export function hasLine(type: HeldType): type is TypeWithLine {
 /**
  * The lines of processes that wait for locks of the types that {@link hasLine} names. An acquisition of such a lock with
  * a `waiterTimeout` enters the line if the lock is busy, or if another place is first: it makes a place for its owner, or
- * keeps the one that it has. A place lapses after `waiterTimeout` unless `refreshWaiters` keeps it, and
- * `removeWaiter` ends it. `refreshWaiters` keeps places far back for {@link KEPT_FAR_BACK} times as long.
+ * keeps the one that it has. A place lapses after `waiterTimeout`, or {@link KEPT_FAR_BACK} times that if it is far back,
+ * unless `refreshWaiters` keeps it for as long again, and `removeWaiter` ends it.
  *
  * A release grants the lock to the first place, for {@link CLAIM} milliseconds, and tells its client. So do
  * `refreshWaiters` and an entering acquisition if they find the lock free, because whoever was granted it may have died,

@@ -151,6 +151,8 @@ export interface Busy extends Answered {
   readonly heldAs?: 'reentrant' | 'write';
   /** Whether a later call has taken the place of this {@link NewestCall}. It has no place any more. */
   readonly superseded?: boolean;
+  /** Whether its place in line is kept for `KEPT_FAR_BACK` times as long as usual. */
+  readonly keptLonger?: boolean;
 }
 
 /** @publicApi */

@@ -112,7 +112,10 @@ export class MemoryBackend implements LockBackend {
     const busy = this.findBusy(request, now);
     if (busy !== undefined) {
       addWaiter(this.store, request, now);
-      return newest === undefined ? busy : { ...busy, newest };
+      const reply = newest === undefined ? busy : { ...busy, newest };
+      const { waiterTimeout } = request;
+      const isKeptLonger = waiterTimeout > 0 && this.keep(request, waiterTimeout, now) === 'longer';
+      return isKeptLonger ? { ...reply, keptLonger: true } : reply;
     }
     grant(this.store, request, request.leaseTime, now);
     const acquired = this.token(request.key, request.type, request.reserve);
@@ -259,12 +262,8 @@ export class MemoryBackend implements LockBackend {
     keptLonger?: () => void,
   ): Promise<readonly boolean[]> {
     const now = this.now();
-    const areFarBack = waiters.map((waiter) => isFarBack(this.store, waiter, now));
-    const refreshed = waiters.map((waiter, i) => {
-      const time = areFarBack[i] ? waiterTimeout * KEPT_FAR_BACK : waiterTimeout;
-      return refreshWaiter(this.store, waiter, now + time, now);
-    });
-    if (areFarBack.length > 0 && areFarBack.every((isFar) => isFar)) keptLonger?.();
+    const kept = waiters.map((waiter) => this.keep(waiter, waiterTimeout, now));
+    if (kept.length > 0 && kept.every((time) => time === 'longer')) keptLonger?.();
     for (const { key } of waiters) {
       const newest = this.store.newest.get(key, now);
       if (newest !== undefined)
@@ -275,7 +274,15 @@ export class MemoryBackend implements LockBackend {
     for (const key of fairKeys) this.messages.wakeIfFree(key, 'fair', now);
     for (const { key, type } of waiters)
       if (hasLine(type) && this.messages.hasRoom(key, now)) this.messages.serveLine(key, now);
-    return refreshed;
+    return kept.map((time) => time !== undefined);
+  }
+
+  /** Returns undefined if this waiter is not registered. */
+  private keep(waiter: OwnerRef, waiterTimeout: number, now: number): 'usual' | 'longer' | undefined {
+    const isFar = isFarBack(this.store, waiter, now);
+    const deadline = now + (isFar ? waiterTimeout * KEPT_FAR_BACK : waiterTimeout);
+    if (!refreshWaiter(this.store, waiter, deadline, now)) return undefined;
+    return isFar ? 'longer' : 'usual';
   }
 
   async removeWaiter(waiter: OwnerRef): Promise<void> {

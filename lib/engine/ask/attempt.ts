@@ -29,7 +29,7 @@ export interface AttemptServices {
 /** The part of a reply that decides what the request did. */
 export type AttemptReply =
   | Pick<Acquired, 'acquired' | 'validUntil' | 'confirmed'>
-  | Pick<Busy, 'acquired' | 'validUntil' | 'spent'>;
+  | Pick<Busy, 'acquired' | 'validUntil' | 'spent' | 'keptLonger'>;
 
 /**
  * An attempt that has ended. It is typed by its state instead of being another object, because each acquisition has
@@ -226,6 +226,11 @@ export class Attempt implements AcquireRequest, Linked<Attempt> {
    */
   get leavesTraces(): boolean {
     return this.inDoubt || this.lateCopiesUntil !== undefined;
+  }
+
+  /** See {@link Busy.keptLonger}. */
+  get isPlaceKeptLonger(): boolean {
+    return this.reply?.acquired === false && this.reply.keptLonger === true;
   }
 
   /** This process released the owner by force while the request was pending. */

@@ -137,7 +137,10 @@ export class PlaceInLine {
       type,
       places,
       () => this.queue.placeLost(),
-      () => this.attempt?.sent.monotonic,
+      () => {
+        const { attempt } = this;
+        return attempt && { sent: attempt.sent.monotonic, areKeptLonger: attempt.isPlaceKeptLonger };
+      },
     );
     this.heartbeat.start();
   }

@@ -21,6 +21,15 @@ export function unregister(services: Needs, { key, type, owner }: OwnerRef): voi
 /** What the backend knows of a waiter. */
 export type RegisteredWaiter = Pick<LockWaiter, 'owner' | 'settled'>;
 
+/** A request that has registered waiters, and when it was sent, on the monotonic clock. */
+interface Registration {
+  readonly sent: number;
+  /** Whether the backend keeps them longer than the waiterTimeout. */
+  readonly areKeptLonger: boolean;
+}
+
+const UNREGISTERED: Registration = { sent: Number.NEGATIVE_INFINITY, areKeptLonger: false };
+
 /**
  * Keeps the waiters of one queue registered in the backend (fair waiters, a place in line). One command
  * refreshes them all, three times within the waiterTimeout, after which the backend considers a silent waiter dead. If the
@@ -34,8 +43,8 @@ export class WaiterHeartbeat<Registered extends RegisteredWaiter> {
   /**
    * @param waiters returns the waiters that are registered now
    * @param dropped called for a waiter that the backend had considered dead
-   * @param keptAt returns when a request was sent that registers all of them again, on the monotonic clock, if one was.
-   *   They are not refreshed before a third of the waiterTimeout has passed since then
+   * @param registered returns what the last request, if there was one, says that has registered all of them again. They are
+   *   not refreshed before a third of the time has passed for which they are kept since then
    */
   constructor(
     private readonly services: Needs,
@@ -43,7 +52,7 @@ export class WaiterHeartbeat<Registered extends RegisteredWaiter> {
     private readonly type: HeldType,
     private readonly waiters: () => readonly Registered[],
     private readonly dropped: (waiter: Registered) => void,
-    private readonly keptAt: () => number | undefined = () => undefined,
+    private readonly registered: () => Registration | undefined = () => undefined,
   ) {}
 
   start(): void {
@@ -62,10 +71,10 @@ export class WaiterHeartbeat<Registered extends RegisteredWaiter> {
   /** When these waiters have to be refreshed, on the monotonic clock. */
   private dueAt(waiters: readonly Registered[]): number {
     const { interval, keptLonger: longer } = this;
-    const registered = this.keptAt() ?? -Infinity;
-    const areKeptLonger =
-      longer !== undefined && longer.sent > registered && waiters.every(({ owner }) => longer.owners.includes(owner));
-    return areKeptLonger ? longer.sent + KEPT_FAR_BACK * interval : registered + interval;
+    const { sent, areKeptLonger } = this.registered() ?? UNREGISTERED;
+    if (longer !== undefined && longer.sent > sent && waiters.every(({ owner }) => longer.owners.includes(owner)))
+      return longer.sent + KEPT_FAR_BACK * interval;
+    return sent + (areKeptLonger ? KEPT_FAR_BACK * interval : interval);
   }
 
   private refreshAfter(delay: number): void {

@@ -201,6 +201,17 @@ export function describeLine(world: ContractWorld, type: 'reentrant' | 'fenced' 
     });
 
     itGrants('keeps a place far back for longer, because those in front notice if the lock is free', async () => {
+      const [ann, ...others] = world.owners(type, FAR_BACK + 2);
+      const [near, far] = others.splice(-2);
+      await ann.take();
+      for (const owner of others) await owner.meet(WAITING);
+      expect((await near.meet({ waiterTimeout: SHORT })).keptLonger).toBeUndefined();
+      expect((await far.meet({ waiterTimeout: SHORT })).keptLonger).toBe(true);
+      await world.elapse(SHORT + 50);
+      expect([await near.refreshWaiter(), await far.refreshWaiter()]).toEqual([false, true]);
+    });
+
+    itGrants('keeps a place far back for longer when it is refreshed', async () => {
       const [ann, ...waiting] = world.owners(type, FAR_BACK + 2);
       await ann.take();
       for (const owner of waiting) await owner.meet(WAITING);

@@ -55,7 +55,7 @@ describe('the heartbeat of waiters', () => {
     const waiters: RegisteredWaiter[] = [1, 2].map((n) => ({ owner: `me:${n}`, settled: false }));
     const refreshed: unknown[] = [];
     const dropped: string[] = [];
-    const registered: { at: number | undefined } = { at: undefined };
+    const registered: { at: number | undefined; longer: boolean } = { at: undefined, longer: false };
     const backend = {
       answer: async (owners: readonly OwnerRef[], _keptLonger: () => void): Promise<readonly boolean[]> =>
         owners.map(() => true),
@@ -75,7 +75,7 @@ describe('the heartbeat of waiters', () => {
       'write',
       () => waiters,
       ({ owner }) => void dropped.push(owner),
-      () => registered.at,
+      () => (registered.at === undefined ? undefined : { sent: registered.at, areKeptLonger: registered.longer }),
     );
     return { runtime, waiters, refreshed, dropped, backend, heartbeat, registered };
   };
@@ -108,17 +108,28 @@ describe('the heartbeat of waiters', () => {
     it('refreshes them three times within that time', async () => {
       const { runtime, refreshed } = await setUpLonger();
       expect(refreshed).toHaveLength(1);
-      await runtime.advance(5_999);
+      await runtime.advance(7_999);
       expect(refreshed).toHaveLength(1);
-      await runtime.advance(6_001);
+      await runtime.advance(8_001);
       expect(refreshed).toHaveLength(3);
     });
 
     it('refreshes them as usual after an answer that says nothing about it', async () => {
       const { runtime, refreshed, backend } = await setUpLonger();
       backend.answer = async (owners) => owners.map(() => true);
-      await runtime.advance(8_000);
+      await runtime.advance(10_000);
       expect(refreshed).toHaveLength(3);
+    });
+
+    it('refreshes them for the first time as late, if the request that has registered them says so', async () => {
+      const { runtime, refreshed, registered, heartbeat } = setUp();
+      registered.at = runtime.monotonic();
+      registered.longer = true;
+      heartbeat.start();
+      await runtime.advance(7_999);
+      expect(refreshed).toHaveLength(0);
+      await runtime.advance(1);
+      expect(refreshed).toHaveLength(1);
     });
 
     it('refreshes another waiter as usual', async () => {

@@ -63,15 +63,16 @@ export async function enterLine(request: AcquireRequest, context: ScriptContext)
   const script = scripts[ENTER_SCRIPTS[type as TypeWithLine]];
   const { reply, call } = await single.callInTime(script, keys, args);
   const server = connection.description;
-  const [first, second, third, isFirst, superseded, order] = arrayOf(reply, server);
-  if (isFirst === undefined) {
+  const [first, second, third, place, superseded, order] = arrayOf(reply, server);
+  if (place === undefined) {
     await replicaCheck?.confirm(call, [request]);
     const acquired = { ...highestToken.acquired(integerOf(first, server), integerOf(second, server)), ...copyOf(call) };
     return newest === undefined ? acquired : { ...acquired, ...newestCall(third) };
   }
   const busy = { ...busyReply(first, second, server, third), ...copyOf(call), ...newestCall(superseded, order) };
   if (superseded === -1) return { ...busy, superseded: true };
-  const listensToOthers = isFirst === 1 && busy.heldAs === undefined && !servesLines(String(second));
+  if (place === KEPT_FAR_BACK) return { ...busy, keptLonger: true };
+  const listensToOthers = place === 1 && busy.heldAs === undefined && !servesLines(String(second));
   return listensToOthers ? { ...busy, heldAs: 'reentrant' } : busy;
 }
 

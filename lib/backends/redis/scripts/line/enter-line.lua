@@ -17,8 +17,8 @@
   ARGV[9]  only if the newest caller supersedes the one before: how many calls its process has superseded
   ARGV[10] with ARGV[9]: the order that an earlier request of the same call was given, or ''
 
-  Returns { token, reserved, 1 }, or { ttl, holder or '', held as or '', 1 if its place is the first or it has none } when
-  busy. Without a holder, the lock is left to clients outside the line for that time.
+  Returns { token, reserved, 1 }, or { ttl, holder or '', held as or '', place } when busy, with the place as
+  enterPlace returns it. Without a holder, the lock is left to clients outside the line for that time.
   With ARGV[9], { token, reserved, superseded } and { ..., superseded, order }: how many calls this one has superseded, and
   its order among them. -1 calls when it is busy because a later call has superseded it, and when it was granted the lock
   before a later call came.
@@ -37,6 +37,7 @@
 -- @include full-memory
 -- @include line/line-of
 -- @include line/keep-line
+-- @include line/times-kept
 -- @include line/keep-place
 -- @include line/first-in-line
 -- @include line/permit-of-place
@@ -51,8 +52,8 @@ local function enterBehind(busy)
   local newTerms = ARGV[8] ~= ''
     and termsOfGrant(ARGV[8], reserve, ARGV[2], clock, counter and 'f' or 'r')
     or nil
-  local isFirst = enterPlace(lock, owner, micros, waiterTimeout, newTerms)
-  return { busy[1], busy[2] or '', busy[3] or '', isFirst and 1 or 0, superseded, order }
+  local place = enterPlace(lock, owner, micros, waiterTimeout, newTerms)
+  return { busy[1], busy[2] or '', busy[3] or '', place, superseded, order }
 end
 
 -- Handles a busy lock first, because defining the functions for the rest takes an eighth of the time.

@@ -17,7 +17,8 @@
   ARGV[8]  1: reads, 0: writes
   ARGV[9]  1: nobody goes first
 
-  Returns { token, reserved, 1 }, or { ttl, holder, as which type to listen to its release or '', 0 } when busy.
+  Returns { token, reserved, 1 }, or { ttl, holder, as which type to listen to its release or '', place } when busy. The
+  place is KEPT_FAR_BACK if it is kept that many times as long, and otherwise 0.
   Returns { 'expired', server time in ms } when it runs too late.
 ]]
 -- @include acquisition-deadline
@@ -45,6 +46,7 @@
 -- @include read-write/why-writer-waits
 -- @include full-memory
 -- @include line/keep-line
+-- @include line/times-kept
 -- @include line/keep-place
 -- @include line/first-in-line
 -- @include line/permit-of-place
@@ -65,9 +67,9 @@ local function whyOwnerMustWait()
 end
 
 local function enterBehind(busy)
-  local isFirst = enterPlace(lock, owner, micros, waiterTimeout, reads and 't read' or 't write')
-  local listensAs = busy[3] or ((isFirst or reads) and isHeldByOthers((lockFields(lock))) and 'write') or ''
-  return { busy[1], busy[2], listensAs, 0 }
+  local place = enterPlace(lock, owner, micros, waiterTimeout, reads and 't read' or 't write')
+  local listensAs = busy[3] or ((place == 1 or reads) and isHeldByOthers((lockFields(lock))) and 'write') or ''
+  return { busy[1], busy[2], listensAs, place == 1 and 0 or place }
 end
 
 -- Handles a busy lock first, because defining the functions for the rest takes time.

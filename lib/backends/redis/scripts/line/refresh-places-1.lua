@@ -20,23 +20,20 @@
 -- @include line/line-of
 -- @include line/keep-line
 -- @include line/first-in-line
+-- @include line/times-kept
 -- @include type-of
--- As in line-backend.ts.
-local FAR_BACK, KEPT_FAR_BACK = 64, 3
 local lock, publish, waiterTimeout = KEYS[1], ARGV[1], tonumber(ARGV[2])
 local places, lapses, terms = lineOf(lock)
 local now = serverTime()
 local kept, longest, keepsFirst = {}, 0, false
 local first, lapse = firstInLine(places, lapses, terms, now)
--- From this position on, places are far back.
-local farBack = tonumber(redis.call('ZRANGE', places, FAR_BACK, FAR_BACK, 'WITHSCORES')[2])
 
 for i = 3, #ARGV do
   local owner = ARGV[i]
   local ends = redis.call('ZSCORE', lapses, owner)
   local times = 0
   if ends and tonumber(ends) > now then
-    times = farBack and tonumber(redis.call('ZSCORE', places, owner) or 0) >= farBack and KEPT_FAR_BACK or 1
+    times = timesKept(places, redis.call('ZSCORE', places, owner) or 0)
     -- Its fraction says how many permits the place wants.
     writeAlthoughFull(lapses, 'ZADD', lapses, now + waiterTimeout * times + ends % 1, owner)
   end

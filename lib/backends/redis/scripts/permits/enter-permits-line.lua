@@ -14,7 +14,8 @@
   ARGV[7]  PUBLISH or SPUBLISH
   ARGV[8]  permits: an owner may hold the lock if fewer do
 
-  Returns { token, reserved, 1 }, or { ttl, holder, held as or '', 1 if its place is the first or it has none } when busy.
+  Returns { token, reserved, 1 }, or { ttl, holder, held as or '', place } when busy, with the place as enterPlace
+  returns it.
   Returns { 'expired', server time in ms } when it runs too late.
 ]]
 -- @include acquisition-deadline
@@ -31,6 +32,7 @@
 -- @include full-memory
 -- @include line/line-of
 -- @include line/keep-line
+-- @include line/times-kept
 -- @include line/keep-place
 -- @include line/first-in-line
 -- @include line/permit-of-place
@@ -41,8 +43,8 @@ local places, lapses, terms = lineOf(lock)
 local now = math.floor(micros / 1000)
 
 local function enterBehind(busy)
-  local isFirst = enterPlace(lock, owner, micros, waiterTimeout, nil, permits)
-  return { busy[1], busy[2] or '', busy[3] or '', isFirst and 1 or 0 }
+  local place = enterPlace(lock, owner, micros, waiterTimeout, nil, permits)
+  return { busy[1], busy[2] or '', busy[3] or '', place }
 end
 
 -- Handles a busy lock first, because defining the functions for the rest takes time.

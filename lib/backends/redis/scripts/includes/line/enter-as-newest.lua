@@ -22,7 +22,7 @@ local function enterAsNewest(lock, publish, owner, superseded, order, micros, wa
   end
   local position = last and redis.call('ZSCORE', places, last)
   if position then
-    keepPlace(lock, places, lapses, terms, owner, position, math.floor(micros / 1000) + waiterTimeout, waiterTimeout)
+    keepPlace(lock, places, lapses, terms, owner, position, math.floor(micros / 1000), waiterTimeout, 0)
     leaveLine(places, lapses, terms, last)
     tellerOf(lock, publish)(last, last)
   end
