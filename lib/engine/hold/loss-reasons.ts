@@ -1,13 +1,15 @@
 import { LockLostError } from '../errors.js';
 
+const WHY_GONE = '(was it force-released or deleted, or did the backend lose its data?)';
+
 /** Why a lock or a permit was lost, and what the error says. */
 const REASONS = {
   // The backend no longer held it when this process renewed, extended, confirmed, looked up or released it, although
   // its lease had not ended by this process's clock.
-  gone: 'it no longer existed at renewal (was it force-released or deleted, or did the backend lose its data?)',
+  gone: `it no longer existed at renewal ${WHY_GONE}`,
   'gone-at-extension': 'it no longer existed when extend() was called',
   'gone-at-confirmation': 'it no longer existed when this process tried to confirm it',
-  'gone-at-lookup': 'it no longer existed when it was looked up',
+  'gone-at-lookup': `it no longer existed when it was looked up ${WHY_GONE}`,
   'gone-at-downgrade': 'it no longer existed when its read lock was requested',
   'gone-at-adoption': 'it no longer existed when this process adopted it with a ticket',
   'gone-at-release': 'it no longer existed when this process tried to release it',

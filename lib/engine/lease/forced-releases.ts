@@ -3,7 +3,7 @@ import type { Runtime } from '../../backends/runtime.js';
 import type { PendingAttempts } from '../ask/attempt.js';
 import type { EventHub } from '../events/event-hub.js';
 import type { HeldLock } from '../hold/held-lock.js';
-import { forcedReleaseError } from '../hold/loss-reasons.js';
+import { forcedReleaseError, lockLostError } from '../hold/loss-reasons.js';
 
 /** The maximum number of held locks to check when listening starts. Renewals check the rest. */
 const MOST_CHECKS = 1_000;
@@ -21,6 +21,14 @@ interface ForcedReleaseServices {
   confirmAll(before: number): void;
 }
 
+/** A question to the backend about a lock. */
+interface Check {
+  /** Whether a message says that it was released by force. */
+  isTold: boolean;
+  /** Whether the answer may be outdated, because the lock has to be checked again since the question. */
+  isOutdated: boolean;
+}
+
 /**
  * Marks locks as lost after a forced release: at once if this process requested the release. If another process reports
  * it, the backend is asked first, because anybody can send such a message.
@@ -28,11 +36,8 @@ interface ForcedReleaseServices {
 export class ForcedReleases {
   private subscription: Subscription | undefined;
   private closed = false;
-  /**
-   * Locks that the backend is being asked about. The value is true if another message has arrived since, so that the
-   * answer may be outdated.
-   */
-  private readonly checks = new Map<HeldLock, boolean>();
+  /** Locks that the backend is being asked about. */
+  private readonly checks = new Map<HeldLock, Check>();
 
   constructor(private readonly services: ForcedReleaseServices) {
     const { backend, pendingAttempts, runtime } = services;
@@ -80,7 +85,7 @@ export class ForcedReleases {
    * renewal decides.
    */
   verify(removal: Removal): void {
-    for (const held of this.concerned(removal)) this.startCheck(held);
+    for (const held of this.concerned(removal)) this.startCheck(held, true);
   }
 
   private lose(held: HeldLock, reason?: string): void {
@@ -91,28 +96,35 @@ export class ForcedReleases {
     let count = 0;
     for (const held of this.services.heldLocks()) {
       if (this.closed || count++ >= MOST_CHECKS) return;
-      this.startCheck(held);
+      this.startCheck(held, false);
     }
   }
 
-  private startCheck(held: HeldLock): void {
-    const isUnderWay = this.checks.has(held);
-    this.checks.set(held, isUnderWay);
-    if (!isUnderWay) this.services.events.unawaited(this.check(held));
+  private startCheck(held: HeldLock, isTold: boolean): void {
+    const underWay = this.checks.get(held);
+    if (underWay !== undefined) {
+      underWay.isOutdated = true;
+      underWay.isTold ||= isTold;
+      return;
+    }
+    const check = { isTold, isOutdated: false };
+    this.checks.set(held, check);
+    this.services.events.unawaited(this.check(held, check));
   }
 
-  private async check(held: HeldLock): Promise<void> {
-    const { key, owner } = held;
+  private async check(held: HeldLock, check: Check): Promise<void> {
+    const { key, name, owner } = held;
     do {
-      this.checks.set(held, false);
+      check.isOutdated = false;
       const isGone = await this.services.backend.inspect(key).then(
         ({ owners, possibleOwners = [] }) =>
           !possibleOwners.includes(owner) && owners.every((other) => other.owner !== owner),
         () => false,
       );
       const isHeld = [...this.services.heldLocks(key)].includes(held);
-      if (isHeld && isGone) this.lose(held);
-    } while (this.checks.get(held) && held.lost === undefined);
+      if (isHeld && isGone)
+        held.lose(check.isTold ? forcedReleaseError(name) : lockLostError(name, { reason: 'gone-at-lookup' }));
+    } while (check.isOutdated && held.lost === undefined);
     this.checks.delete(held);
   }
 

@@ -182,6 +182,10 @@ describe('a process that hears of forced releases', () => {
     await runtime.settle();
     expect(asked).toHaveLength(1_000);
     expect(locks.filter(({ lost }) => lost === undefined)).toEqual(locks.slice(1_000));
+    // Nobody has said that it was released by force.
+    expect(locks[0].lost?.message).toContain(
+      'when it was looked up (was it force-released or deleted, or did the backend',
+    );
   });
 
   it('asks about nothing if it was closed before it listened', async () => {

@@ -130,11 +130,12 @@ Executed ==
        ELSE RaisesOnly /\ (S.kind = "acquire" => S.holder = Holder) /\ UNCHANGED blocks
     /\ UNCHANGED <<uses, given, told>>
 
-(* What a caller got that had just left is handed on, with the next token of the block. *)
+(* What a caller got that had just left is handed on, with the next token of the block.  A call that was made in the body  *)
+(* of another one shares its lock, or gets it after that has ended.                                                        *)
 IsNextToken(o, token) ==
   IF given[o] = 0 THEN \E b \in blocks[o] : token = b[1] \/ (token = b[1] + 1 /\ token <= b[2])
-  ELSE IF S.within THEN token = given[o]
-  ELSE token > given[o] /\ \E b \in blocks[o] : b[1] < token /\ token <= b[2]
+  ELSE \/ S.within /\ token = given[o]
+       \/ uses[o] = {} /\ token > given[o] /\ \E b \in blocks[o] : b[1] < token /\ token <= b[2]
 
 (* A caller gets the lock: by the answer to a request, by a hand-off in the process, or by re-entry. *)
 Begin ==
