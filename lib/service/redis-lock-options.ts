@@ -50,7 +50,8 @@ export interface RedisLockOptions {
    */
   readonly watchdogTimeout?: Duration;
   /**
-   * How long a waiter that has died can hold up others: a waiter of a fair lock, or a process in line. Default `'5s'`.
+   * How long a waiter that has died can hold up others: a waiter of a fair lock, or a process in line. A process behind
+   * 64 others in a line can do so for four times as long. Default `'5s'`.
    */
   readonly fairWaitTimeout?: Duration;
   /**
