@@ -37,7 +37,15 @@ export class LoadReport {
     )?.at;
   }
 
-  /** Whether this process is running a body. */
+  /** The owner id under which this process last got this lock. */
+  lastOwner(process: string, lock: string): string {
+    const owners = this.history.records.flatMap((record) =>
+      record.kind === 'granted' && record.process === process && record.lock === lock ? [record.owner] : [],
+    );
+    return owners.at(-1) ?? '';
+  }
+
+  /** Whether this process is running a body, as far as is known here: what it records arrives later. */
   holds(process: string, lock: string): boolean {
     const { records } = this.history;
     const calls = records.flatMap((record) =>
