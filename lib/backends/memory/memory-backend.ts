@@ -1,6 +1,6 @@
 import { BackendError } from '../backend-error.js';
 import { InProcessWaits } from '../in-process-waits.js';
-import { hasLine, KEPT_FAR_BACK, type LineBackend } from '../line-backend.js';
+import { hasLine, type LineBackend } from '../line-backend.js';
 import type { BackendHealth, LockBackend } from '../lock-backend.js';
 import {
   type AcquireAllReply,
@@ -35,7 +35,7 @@ import { MemoryFlights } from './memory-flights.js';
 import { type MemoryStore, processStore } from './memory-store.js';
 import { MemorySynchronizers } from './memory-synchronizers.js';
 import { ReleaseMessages } from './release-messages.js';
-import { addWaiter, isFarBack, refreshWaiter, removeWaiter } from './waiting-owners.js';
+import { addWaiter, refreshWaiter, removeWaiter } from './waiting-owners.js';
 
 /** For how many times the waiterTimeout it is known which call of a line is the newest. */
 const NEWEST_KEPT = 10;
@@ -111,11 +111,9 @@ export class MemoryBackend implements LockBackend {
       return { acquired: false, remaining: 0, holder: this.holders(request.key)[0], superseded: true };
     const busy = this.findBusy(request, now);
     if (busy !== undefined) {
-      addWaiter(this.store, request, now);
+      const kept = addWaiter(this.store, request, now);
       const reply = newest === undefined ? busy : { ...busy, newest };
-      const { waiterTimeout } = request;
-      const isKeptLonger = waiterTimeout > 0 && this.keep(request, waiterTimeout, now) === 'longer';
-      return isKeptLonger ? { ...reply, keptLonger: true } : reply;
+      return kept === 'longer' ? { ...reply, keptLonger: true } : reply;
     }
     grant(this.store, request, request.leaseTime, now);
     const acquired = this.token(request.key, request.type, request.reserve);
@@ -262,7 +260,7 @@ export class MemoryBackend implements LockBackend {
     keptLonger?: () => void,
   ): Promise<readonly boolean[]> {
     const now = this.now();
-    const kept = waiters.map((waiter) => this.keep(waiter, waiterTimeout, now));
+    const kept = waiters.map((waiter) => refreshWaiter(this.store, waiter, waiterTimeout, now));
     if (kept.length > 0 && kept.every((time) => time === 'longer')) keptLonger?.();
     for (const { key } of waiters) {
       const newest = this.store.newest.get(key, now);
@@ -275,14 +273,6 @@ export class MemoryBackend implements LockBackend {
     for (const { key, type } of waiters)
       if (hasLine(type) && this.messages.hasRoom(key, now)) this.messages.serveLine(key, now);
     return kept.map((time) => time !== undefined);
-  }
-
-  /** Returns undefined if this waiter is not registered. */
-  private keep(waiter: OwnerRef, waiterTimeout: number, now: number): 'usual' | 'longer' | undefined {
-    const isFar = isFarBack(this.store, waiter, now);
-    const deadline = now + (isFar ? waiterTimeout * KEPT_FAR_BACK : waiterTimeout);
-    if (!refreshWaiter(this.store, waiter, deadline, now)) return undefined;
-    return isFar ? 'longer' : 'usual';
   }
 
   async removeWaiter(waiter: OwnerRef): Promise<void> {

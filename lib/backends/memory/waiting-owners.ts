@@ -1,4 +1,4 @@
-import { FAR_BACK, hasLine } from '../line-backend.js';
+import { FAR_BACK, hasLine, KEPT_FAR_BACK } from '../line-backend.js';
 import { type AcquireRequest, type HeldType, isReadWrite, type OwnerRef } from '../lock-requests.js';
 import { ExpiringMap, isPast } from './expiring-map.js';
 
@@ -114,10 +114,16 @@ interface WaiterTables {
   readonly lines: ExpiringMap<WaitingOwners>;
 }
 
-/** Registers the owner of a busy request, if it wants to wait and its type has registered waiters. */
-export function addWaiter(tables: WaiterTables, request: AcquireRequest, now: number): void {
+/** For how long a waiter is kept: `longer` if it has a place far back in a line. */
+type Kept = 'usual' | 'longer';
+
+/**
+ * Registers the owner of a busy request, if it wants to wait and its type has registered waiters. Otherwise returns
+ * undefined.
+ */
+export function addWaiter(tables: WaiterTables, request: AcquireRequest, now: number): Kept | undefined {
   const waiters = waitersOf(tables, request.type);
-  if (waiters === undefined || request.waiterTimeout <= 0) return;
+  if (waiters === undefined || request.waiterTimeout <= 0) return undefined;
   const deadline = now + request.waiterTimeout;
   const { key, type, owner, permits, nonce, reserve } = request;
   const known = waiters.get(key, now);
@@ -126,18 +132,21 @@ export function addWaiter(tables: WaiterTables, request: AcquireRequest, now: nu
   else present.addOrRefresh(request, deadline, now);
   if (permits !== undefined) present.permits.set(owner, permits);
   else if (nonce !== undefined) present.terms.set(owner, { type, nonce, reserve, askedAt: now });
+  return refreshWaiter(tables, request, request.waiterTimeout, now);
 }
 
-/** Returns false if this waiter was no longer registered. */
-export function refreshWaiter(tables: WaiterTables, waiter: OwnerRef, deadline: number, now: number): boolean {
-  const { key, type, owner } = waiter;
-  return waitersOf(tables, type)?.get(key, now)?.refresh(owner, deadline, now) ?? false;
-}
-
-/** Whether this waiter has a place far back in a line. */
-export function isFarBack(tables: WaiterTables, { key, type, owner }: OwnerRef, now: number): boolean {
-  const line = hasLine(type) ? tables.lines.get(key, now) : undefined;
-  return line?.isBehind(FAR_BACK, owner, now) ?? false;
+/** Returns undefined if this waiter was no longer registered. */
+export function refreshWaiter(
+  tables: WaiterTables,
+  { key, type, owner }: OwnerRef,
+  waiterTimeout: number,
+  now: number,
+): Kept | undefined {
+  const waiters = waitersOf(tables, type)?.get(key, now);
+  const isFarBack = hasLine(type) && waiters?.isBehind(FAR_BACK, owner, now) === true;
+  const deadline = now + (isFarBack ? waiterTimeout * KEPT_FAR_BACK : waiterTimeout);
+  if (!waiters?.refresh(owner, deadline, now)) return undefined;
+  return isFarBack ? 'longer' : 'usual';
 }
 
 /** Returns false if the waiter was not registered. */

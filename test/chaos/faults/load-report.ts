@@ -37,23 +37,19 @@ export class LoadReport {
     )?.at;
   }
 
-  /** The owner id under which this process last got this lock. */
-  lastOwner(process: string, lock: string): string {
-    const owners = this.history.records.flatMap((record) =>
-      record.kind === 'granted' && record.process === process && record.lock === lock ? [record.owner] : [],
-    );
-    return owners.at(-1) ?? '';
-  }
-
   /** Whether this process is running a body, as far as is known here: what it records arrives later. */
   holds(process: string, lock: string): boolean {
-    const { records } = this.history;
-    const calls = records.flatMap((record) =>
-      record.kind === 'granted' && record.process === process && record.lock === lock ? [record.call] : [],
+    const call = this.lastGrant(process, lock)?.call;
+    if (call === undefined) return false;
+    return !this.history.records.some((record) => record.kind === 'release-asked' && record.call === call);
+  }
+
+  /** When, and under which owner id, this process last got this lock. */
+  lastGrant(process: string, lock: string) {
+    const grants = this.history.records.flatMap((record) =>
+      record.kind === 'granted' && record.process === process && record.lock === lock ? [record] : [],
     );
-    const last = calls.at(-1);
-    if (last === undefined) return false;
-    return !records.some((record) => record.kind === 'release-asked' && record.call === last);
+    return grants.at(-1);
   }
 
   /** The longest time in which nobody got this lock, in ms, since the last moment before the fault. */

@@ -6,15 +6,16 @@ local function enterPlace(lock, owner, micros, waiterTimeout, kind, permits)
   local now = math.floor(micros / 1000)
   local fraction = (permits or 0) * PERMIT
   local position = redis.call('ZSCORE', places, owner)
-  if position then
-    local times = keepPlace(lock, places, lapses, terms, owner, position, now, waiterTimeout, fraction, kind)
-    local isFirst = not times or firstInLine(places, lapses, terms, now) == owner
-    return isFirst and 1 or times > 1 and times or 0
+  local isNew, isFirst = not position, false
+  if isNew then
+    isFirst = firstInLine(places, lapses, terms, now) == nil
+    -- A clock that was set back must not put newcomers in front.
+    local last = not isFirst and redis.call('ZRANGE', places, -1, -1, 'WITHSCORES')[2]
+    position = string.format('%.0f', math.max(micros, last and last + 1 or 0))
   end
-  local isFirst = firstInLine(places, lapses, terms, now) == nil
-  -- A clock that was set back must not put newcomers in front.
-  local last = not isFirst and redis.call('ZRANGE', places, -1, -1, 'WITHSCORES')[2]
-  position = string.format('%.0f', math.max(micros, last and last + 1 or 0))
   local times = keepPlace(lock, places, lapses, terms, owner, position, now, waiterTimeout, fraction, kind)
-  return (isFirst or not times) and 1 or times > 1 and times or 0
+  if not times or isFirst or (not isNew and firstInLine(places, lapses, terms, now) == owner) then
+    return 1
+  end
+  return times > 1 and times or 0
 end
