@@ -48,7 +48,9 @@ export function noAnswer(
   validUntil?: number,
 ): BackendError {
   const within = Number.isFinite(time) ? `within ${time} ms` : 'yet';
-  const message = `${backend.description}: no answer ${within}`;
+  // Without a connection, nobody was asked.
+  const lack = backend.connectionError === undefined ? 'no answer' : 'no connection';
+  const message = `${backend.description}: ${lack} ${within}`;
   return withReason(backend, new BackendError(message, 'unavailable', outcome, { validUntil }));
 }
 

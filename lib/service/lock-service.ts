@@ -469,7 +469,8 @@ export class LockService {
   }
 
   /**
-   * Whether locks can be acquired: the backend answers, grants a lock (it is tried at most every ten seconds), and has
+   * Whether locks can be acquired: the backend answers, grants a lock (it is tried at most every ten seconds, and every second while
+   * that fails), and has
    * not just refused one; messages arrive, and renewals are in time. Recent losses and refusals are details. It never
    * rejects. Use it for a readiness check, but not for a liveness check: a restart would end leases that are held.
    */

@@ -34,6 +34,8 @@ const SETTLING = 500;
 export const PROBE_NAME = 'nestjs-redis-lock:health';
 /** How long the result of a probe is reused, and how long a refusal of another lock counts, in milliseconds. */
 const PROBE_INTERVAL = 10_000;
+/** The same while something was refused, so that a service is ready as soon as locks are granted again. */
+const INTERVAL_IN_TROUBLE = 1_000;
 /** When the probe's lock becomes free if its release does not arrive, in milliseconds. */
 const PROBE_LEASE = 2_000;
 
@@ -92,10 +94,27 @@ export class ServiceHealth {
   }
 
   private probed(): Promise<BackendError | undefined> {
+    const { pendingAttempts } = this.engine.services;
+    const { failedProbe, refusal } = pendingAttempts;
     const now = this.engine.settings.runtime.monotonic();
-    if (this.probe === undefined || now - this.probe.at >= PROBE_INTERVAL)
-      this.probe = { at: now, failure: this.acquireProbe() };
+    const isInTrouble = failedProbe !== undefined || refusal?.isOver === false;
+    const isOld = (at: number) => now - at >= (isInTrouble ? INTERVAL_IN_TROUBLE : PROBE_INTERVAL);
+    if (this.probe === undefined || failedProbe?.isOver === true || isOld(this.probe.at)) {
+      pendingAttempts.failedProbe = undefined;
+      this.probe = { at: now, failure: this.tryToLock(now) };
+    }
     return this.probe.failure;
+  }
+
+  /** Notes the outcome of a probe: what it was refused counts until the next grant, and its own grant is one as well. */
+  private async tryToLock(at: number): Promise<BackendError | undefined> {
+    const { pendingAttempts } = this.engine.services;
+    const failure = await this.acquireProbe();
+    const { refusal } = pendingAttempts;
+    if (failure !== undefined) pendingAttempts.failedProbe = { isOver: false };
+    // Rights to other names say nothing about the name that was refused.
+    else if (refusal !== undefined && refusal.at <= at && refusal.error.kind === 'unavailable') refusal.isOver = true;
+    return failure;
   }
 
   /**

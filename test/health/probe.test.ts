@@ -5,6 +5,7 @@ import type { RedisLockOptions } from '../../lib/service/redis-lock-options.js';
 import { openVirtualWorld } from '../support/lock-world.js';
 import { errorOf, latch } from '../support/section.js';
 import { type RedisServer, startRedis } from '../support/servers/redis-server.js';
+import { until } from '../support/until.js';
 import { answerAfter, refused } from '../support/watched/watched-backend.js';
 
 const logger = { warn: () => {}, error: () => {}, log: () => {} };
@@ -44,6 +45,21 @@ describe('health() on Redis', () => {
     const locks = open();
     await admin.config('SET', 'maxmemory', '1');
     expect(await locks.health()).toMatchObject({ healthy: false, problems: [expect.stringMatching(/OOM/)] });
+  });
+
+  it('is up a second after Redis has memory again, and at once after the next lock', async () => {
+    const locks = open();
+    await admin.config('SET', 'maxmemory', '1');
+    expect(await locks.health()).toMatchObject({ healthy: false });
+    await admin.config('SET', 'maxmemory', '0');
+    await (await locks.acquire('order')).release();
+    expect(await locks.health()).toMatchObject({ healthy: true, problems: [] });
+    await admin.config('SET', 'maxmemory', '1');
+    await errorOf(locks.acquire('order', { waitTime: 0 }));
+    await admin.config('SET', 'maxmemory', '0');
+    const since = Date.now();
+    await until(async () => (await locks.health()).healthy);
+    expect(Date.now() - since).toBeLessThan(8_000);
   });
 
   it('is up after a forced release and a lost lease, which are details', async () => {
@@ -118,6 +134,19 @@ describe('health()', () => {
     await locks.health();
     expect([backend.count('acquire'), backend.count('release')]).toEqual([2, 2]);
     expect(runtime.timers).toBe(0);
+  });
+
+  it('tries again a second after it could not lock, or after the next lock', async () => {
+    const { locks, backend, runtime } = await world.process();
+    backend.disturb(refused, 'acquire');
+    expect(await locks.health()).toMatchObject({ healthy: false });
+    await runtime.advance(900);
+    await locks.health();
+    expect(backend.count('acquire')).toBe(1);
+    backend.heal();
+    await runtime.advance(200);
+    expect(await locks.health()).toMatchObject({ healthy: true, problems: [] });
+    expect(backend.count('acquire')).toBe(2);
   });
 
   it('is down after a refusal, until a lock is granted or ten seconds have passed', async () => {

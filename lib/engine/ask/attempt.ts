@@ -300,6 +300,8 @@ export class PendingAttempts {
   latest: Attempt | undefined = undefined;
   /** The last time that the backend refused to take a lock, although nobody held it. For `health()`. */
   refusal: Refusal | undefined;
+  /** The last probe of `health()` that has failed. */
+  failedProbe: Pick<Refusal, 'isOver'> | undefined;
 
   /** Called when an attempt has ended and its owner may have been removed. Set by ForcedReleases. */
   doubted: (removal: Removal) => void = () => {};
@@ -310,6 +312,7 @@ export class PendingAttempts {
 
   granted(): void {
     if (this.refusal !== undefined) this.refusal.isOver = true;
+    if (this.failedProbe !== undefined) this.failedProbe.isOver = true;
   }
 
   end(attempt: Attempt): void {

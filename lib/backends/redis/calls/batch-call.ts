@@ -155,7 +155,8 @@ export class BatchCall<Request extends Batchable, Reply> implements ScriptReques
     this.givenUp = isLast;
     if (isLast) connection.scripts.giveUp(call);
     const outcome = isLast && !call.written ? 'refused' : 'unknown';
-    const error = () => timeoutError(connection, batch.commandTimeout, outcome, reason, call.validUntil);
+    const { validUntil, written } = call;
+    const error = () => timeoutError(connection, batch.commandTimeout, outcome, reason, validUntil, written);
     for (const item of overdue) batch.reject(item, error());
     // The call may never be answered, so later requests must not wait for it.
     if (isLast) batch.callEnded(this);

@@ -2,14 +2,16 @@ import { type BackendError, because } from '../../lock-backend.js';
 import type { RedisConnection } from '../connection/redis-connection.js';
 import { ServerError } from '../connection/redis-errors.js';
 
+/** @param wasSent whether the request has left this process. If not, no server was asked */
 export function timeoutError(
   { description }: RedisConnection,
   commandTimeout: number,
   outcome: BackendError['outcome'],
   reason?: string,
   validUntil?: number,
+  wasSent = true,
 ): BackendError {
-  const message = because(`no answer within ${commandTimeout} ms`, reason);
+  const message = because(`${wasSent ? 'no answer' : 'not sent'} within ${commandTimeout} ms`, reason);
   return new ServerError(description, message, 'unavailable', outcome, { validUntil });
 }
 

@@ -175,7 +175,7 @@ export class CommandBatch<Request extends Batchable, Reply> implements BatchCall
     const first = this.queue.findIndex(({ deadline }) => deadline > moment);
     for (const item of this.queue.splice(0, first < 0 ? this.queue.length : first)) {
       const { reason } = this.connection.health.node(item.request.key);
-      this.reject(item, timeoutError(this.connection, this.commandTimeout, 'refused', reason));
+      this.reject(item, timeoutError(this.connection, this.commandTimeout, 'refused', reason, undefined, false));
     }
     this.timer = this.pending > 0 ? this.startTimer(this.earliestDeadline()) : undefined;
   }

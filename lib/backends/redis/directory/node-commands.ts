@@ -21,7 +21,9 @@ export class NodeCommands {
       const command = runtime.detached(() => link.send(name, args));
       const giveUp = () => {
         command.abandon();
-        reject(timeoutError(connection, commandTimeout, 'refused', silenceAdvice(connection.topology, command)));
+        const advice = silenceAdvice(connection.topology, command);
+        const wasSent = command.socket !== undefined;
+        reject(timeoutError(connection, commandTimeout, 'refused', advice, undefined, wasSent));
       };
       const timer = deadlineTimer(runtime, commandTimeout, giveUp, 'keep-alive');
       command.reply.then(resolve, (error: unknown) => reject(this.failure(name, error))).finally(() => timer.cancel());
