@@ -13,28 +13,28 @@
 
   Returns an answer for each: 1, or 0 when the owner was no longer in the queue.
 ]]
--- @include server-time
--- @include prefixed
--- @include publish-to
--- @include fair/java-wait
+-- @include line/time-of-grant
 -- @include fair/fair-queue
+-- @include server-time
 -- @include fair/waits-until
--- @include fair/leave-queue
--- @include fair/head-of
--- @include keep-key
 -- @include full-memory
 -- @include write-although-full
+-- @include keep-key
 -- @include fair/set-timeout
--- @include line/time-of-grant
--- @include tokens
--- @include reserve-fenced-tokens
--- @include line/line-of
+-- @include fair/java-wait
+-- @include fair/leave-queue
+-- @include fair/head-of
+-- @include prefixed
+-- @include publish-to
 -- @include line/first-in-line
--- @include line/this-server
--- @include line/token-of-grant
 -- @include type-of
 -- @include line/permit-of-place
 -- @include line/grant-permits
+-- @include line/line-of
+-- @include line/this-server
+-- @include tokens
+-- @include reserve-fenced-tokens
+-- @include line/token-of-grant
 -- @include line/serve-line
 -- @include fair/wake-head
 local lock, queue = KEYS[1], fairQueue(2)

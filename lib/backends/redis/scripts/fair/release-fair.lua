@@ -13,29 +13,29 @@
   Returns an answer for each: { how many clients listened or NOT_PUBLISHED (-2), head }, without a head when the queue is
   empty, { NOT_HELD (-1), server time in ms }, or { { error, types of the keys } }.
 ]]
--- @include release-replies
+-- @include line/time-of-grant
 -- @include server-time
--- @include prefixed
--- @include publish-to
--- @include answer-of
 -- @include has-field
 -- @include plain/holds-plain
--- @include fair/fair-queue
+-- @include release-replies
 -- @include fair/waits-until
 -- @include fair/leave-queue
 -- @include fair/head-of
--- @include line/time-of-grant
--- @include tokens
--- @include reserve-fenced-tokens
--- @include line/line-of
+-- @include prefixed
+-- @include publish-to
 -- @include line/first-in-line
--- @include line/this-server
--- @include line/token-of-grant
 -- @include type-of
 -- @include line/permit-of-place
 -- @include line/grant-permits
+-- @include line/line-of
+-- @include line/this-server
+-- @include tokens
+-- @include reserve-fenced-tokens
+-- @include line/token-of-grant
 -- @include line/serve-line
 -- @include fair/wake-head
+-- @include fair/fair-queue
+-- @include answer-of
 local publish = ARGV[1]
 local now = serverTime()
 

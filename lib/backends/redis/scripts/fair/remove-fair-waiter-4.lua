@@ -12,23 +12,23 @@
 
   Returns 1, or 0 when it was not in the queue.
 ]]
--- @include server-time
--- @include prefixed
--- @include publish-to
+-- @include line/time-of-grant
 -- @include fair/fair-queue
+-- @include server-time
 -- @include fair/waits-until
 -- @include fair/leave-queue
 -- @include fair/head-of
--- @include line/time-of-grant
--- @include tokens
--- @include reserve-fenced-tokens
--- @include line/line-of
+-- @include prefixed
+-- @include publish-to
 -- @include line/first-in-line
--- @include line/this-server
--- @include line/token-of-grant
 -- @include type-of
 -- @include line/permit-of-place
 -- @include line/grant-permits
+-- @include line/line-of
+-- @include line/this-server
+-- @include tokens
+-- @include reserve-fenced-tokens
+-- @include line/token-of-grant
 -- @include line/serve-line
 -- @include fair/wake-head
 local lock, queue = KEYS[1], fairQueue(2)

@@ -13,30 +13,30 @@
 
   Returns { server time in ms, answer, ... }: RENEWED (1), NOT_HELD (0), or { { error, types of the keys } }.
 ]]
+-- @include line/time-of-grant
 -- @include server-time
--- @include prefixed
--- @include publish-to
--- @include becomes-longer
--- @include becomes-shorter
--- @include answer-of
 -- @include has-field
 -- @include plain/holds-plain
--- @include fair/fair-queue
+-- @include becomes-longer
+-- @include becomes-shorter
 -- @include fair/waits-until
 -- @include fair/leave-queue
 -- @include fair/head-of
--- @include line/time-of-grant
--- @include tokens
--- @include reserve-fenced-tokens
--- @include line/line-of
+-- @include prefixed
+-- @include publish-to
 -- @include line/first-in-line
--- @include line/this-server
--- @include line/token-of-grant
 -- @include type-of
 -- @include line/permit-of-place
 -- @include line/grant-permits
+-- @include line/line-of
+-- @include line/this-server
+-- @include tokens
+-- @include reserve-fenced-tokens
+-- @include line/token-of-grant
 -- @include line/serve-line
 -- @include fair/wake-head
+-- @include fair/fair-queue
+-- @include answer-of
 local publish, lease = ARGV[1], tonumber(ARGV[2])
 local now = serverTime()
 

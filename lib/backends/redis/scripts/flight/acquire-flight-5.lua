@@ -26,17 +26,17 @@
 ]]
 -- @include acquisition-deadline
 -- @include acquisition-arguments
--- @include ttl-replies
--- @include expire
 -- @include tokens
+-- @include ttl-replies
+-- @include type-of
 -- @include is-owner
 -- @include permits/first-to-end
--- @include type-of
 -- @include lock-fields
 -- @include holder
 -- @include plain/why-owner-waits
--- @include plain/take-plain
 -- @include flight/without-limit
+-- @include expire
+-- @include plain/take-plain
 -- `wanted` exists this much longer than the holder's lease, in ms, because a waiter asks again when the lease ends.
 local LONGER = 1000
 local lock, result, wanted, owner = KEYS[2], KEYS[3], KEYS[4], ARGV[4]

@@ -12,14 +12,14 @@
 
   Returns 1 when there was a result, otherwise 0.
 ]]
--- @include ttl-replies
--- @include flight/without-limit
--- @include flight/forgotten-longer
--- @include flight/forgotten-note
 local time = redis.call('TIME')
 local micros = time[1] * 1000000 + time[2]
 local seen = tonumber(ARGV[1])
+-- @include ttl-replies
 -- @include tokens
+-- @include flight/forgotten-note
+-- @include flight/without-limit
+-- @include flight/forgotten-longer
 local forgotten = KEYS[4]
 
 local deleted = redis.call('DEL', KEYS[3])

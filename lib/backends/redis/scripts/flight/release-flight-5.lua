@@ -20,25 +20,25 @@
   Returns { listeners or NOT_PUBLISHED (-2), 1 when the result was stored, reason for a refusal }, or { NOT_HELD (-1),
   server time in ms, 1 if this owner has already stored its result }.
 ]]
--- @include release-replies
--- @include server-time
--- @include prefixed
--- @include publish-to
 local time = redis.call('TIME')
 local micros = time[1] * 1000000 + time[2]
 local seen = tonumber(ARGV[3])
+-- @include release-replies
+-- @include server-time
+-- @include flight/forgotten-note
 -- @include tokens
--- @include reserve-fenced-tokens
--- @include line/line-of
+-- @include flight/next-reading
+-- @include prefixed
 -- @include line/first-in-line
--- @include line/this-server
--- @include line/token-of-grant
 -- @include type-of
 -- @include line/permit-of-place
 -- @include line/grant-permits
+-- @include publish-to
+-- @include line/line-of
+-- @include line/this-server
+-- @include reserve-fenced-tokens
+-- @include line/token-of-grant
 -- @include line/serve-line
--- @include flight/next-reading
--- @include flight/forgotten-note
 -- How long, in ms, a result is kept at least. By then, all waiting callers have read it.
 local SHORTEST = 10000
 local clock, lock, result, wanted = KEYS[1], KEYS[2], KEYS[3], KEYS[4]

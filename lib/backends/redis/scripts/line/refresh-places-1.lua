@@ -12,15 +12,15 @@
 
   Returns an answer for each: how many times waiterTimeout it is kept, or 0 when it had no place any more.
 ]]
--- @include server-time
 -- @include prefixed
+-- @include line/line-of
+-- @include server-time
+-- @include line/first-in-line
+-- @include line/times-kept
 -- @include full-memory
 -- @include write-although-full
 -- @include ttl-replies
--- @include line/line-of
 -- @include line/keep-line
--- @include line/first-in-line
--- @include line/times-kept
 -- @include type-of
 local lock, publish, waiterTimeout = KEYS[1], ARGV[1], tonumber(ARGV[2])
 local places, lapses, terms = lineOf(lock)
@@ -51,17 +51,17 @@ if not first or (isHash and not keepsFirst and redis.call('HGET', lock, 'mode') 
   return kept
 end
 
--- @include publish-to
 -- @include line/time-of-grant
--- @include tokens
--- @include reserve-fenced-tokens
--- @include line/this-server
--- @include line/token-of-grant
+-- @include line/is-held-by-others
 -- @include line/permit-of-place
 -- @include line/grant-permits
+-- @include publish-to
+-- @include line/this-server
+-- @include tokens
+-- @include reserve-fenced-tokens
+-- @include line/token-of-grant
 -- @include line/serve-line
 -- @include line/serve-if-room
--- @include line/is-held-by-others
 if keepsFirst and isHash and isHeldByOthers(redis.call('HKEYS', lock)) then
   serveLine(lock, publish)
 else

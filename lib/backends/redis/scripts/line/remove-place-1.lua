@@ -8,27 +8,27 @@
 
   Returns 1, or 0 when it had no place and does not hold the lock.
 ]]
--- @include server-time
+-- @include line/time-of-grant
 -- @include prefixed
+-- @include line/line-of
+-- @include type-of
+-- @include line/first-in-line
+-- @include line/place-before
+-- @include server-time
 -- @include publish-to
+-- @include line/permit-of-place
+-- @include line/grant-permits
+-- @include line/this-server
+-- @include tokens
+-- @include reserve-fenced-tokens
+-- @include line/token-of-grant
+-- @include line/serve-line
+-- @include line/serve-if-room
+-- @include has-field
+-- @include plain/holds-plain
 -- @include ttl-replies
 -- @include expire
 -- @include permits/fit-to-permits
--- @include has-field
--- @include plain/holds-plain
--- @include line/time-of-grant
--- @include tokens
--- @include reserve-fenced-tokens
--- @include line/line-of
--- @include line/first-in-line
--- @include line/this-server
--- @include line/token-of-grant
--- @include type-of
--- @include line/permit-of-place
--- @include line/grant-permits
--- @include line/serve-line
--- @include line/serve-if-room
--- @include line/place-before
 local lock, publish, owner = KEYS[1], ARGV[1], ARGV[2]
 local places, lapses, terms = lineOf(lock)
 local kind = typeOf(lock)

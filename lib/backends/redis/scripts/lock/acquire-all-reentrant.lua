@@ -21,8 +21,8 @@
 -- @include acquisition-deadline
 -- @include acquisition-arguments
 -- @include ttl-replies
--- @include expire
 -- @include tokens
+-- @include expire
 local call = redis.call
 local callers = tonumber(ARGV[4])
 local owners = 3 + callers
@@ -61,13 +61,13 @@ if not taken then
   return callers == 1 and answers[1] or answers
 end
 
--- @include answer-of
+-- @include type-of
 -- @include is-owner
 -- @include permits/first-to-end
--- @include type-of
 -- @include lock-fields
 -- @include holder
 -- @include plain/why-owner-waits
+-- @include answer-of
 -- @include plain/take-plain
 local function findBusy(k)
   return whyOwnerWaits(KEYS[k], ARGV[owners + k])

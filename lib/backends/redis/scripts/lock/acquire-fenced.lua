@@ -18,17 +18,17 @@
 -- @include acquisition-deadline
 -- @include acquisition-arguments
 -- @include ttl-replies
--- @include expire
--- @include answer-of
--- @include tokens
--- @include reserve-fenced-tokens
+-- @include type-of
 -- @include is-owner
 -- @include permits/first-to-end
--- @include type-of
 -- @include lock-fields
 -- @include holder
 -- @include plain/why-owner-waits
+-- @include tokens
+-- @include reserve-fenced-tokens
+-- @include expire
 -- @include plain/take-plain
+-- @include answer-of
 local reserve = tonumber(ARGV[4])
 
 local function acquire(i)

@@ -113,14 +113,14 @@ if not taken then
   return answers
 end
 
--- @include answer-of
+-- @include type-of
 -- @include is-owner
 -- @include permits/first-to-end
--- @include type-of
 -- @include lock-fields
 -- @include holder
 -- @include plain/why-owner-waits
 -- @include plain/take-plain
+-- @include answer-of
 local function acquire(item)
   local i, ttl = item[1], item[2]
   local lock, owner = KEYS[1 + i], ARGV[4 + i]

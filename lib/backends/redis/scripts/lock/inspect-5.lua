@@ -9,17 +9,17 @@
 
   Returns { mode or '', { owner, ms left, ... }, { waiting owner, ... }, token or nil }.
 ]]
--- @include ttl-replies
--- @include server-time
--- @include suffixed
 -- @include fair/fair-queue
+-- @include server-time
+-- @include type-of
 -- @include is-owner
 -- @include permits/first-to-end
--- @include permits/permit-holders
--- @include type-of
 -- @include lock-fields
--- @include read-write/read-lease
+-- @include permits/permit-holders
 -- @include read-write/holds-in
+-- @include ttl-replies
+-- @include suffixed
+-- @include read-write/read-lease
 -- @include read-write/longest-hold
 -- @include prefixed
 -- @include line/line-of

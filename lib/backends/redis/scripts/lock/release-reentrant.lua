@@ -55,19 +55,19 @@ if type(lineCount) ~= 'number' or lineCount == 0 then
   return reply
 end
 
--- @include prefixed
--- @include server-time
--- @include publish-to
 -- @include line/time-of-grant
--- @include tokens
--- @include reserve-fenced-tokens
--- @include line/line-of
 -- @include line/first-in-line
--- @include line/this-server
--- @include line/token-of-grant
 -- @include type-of
 -- @include line/permit-of-place
 -- @include line/grant-permits
+-- @include publish-to
+-- @include prefixed
+-- @include line/line-of
+-- @include server-time
+-- @include line/this-server
+-- @include tokens
+-- @include reserve-fenced-tokens
+-- @include line/token-of-grant
 -- @include line/serve-line
 for i, answer in ipairs(answers) do
   if type(answer) == 'number' then

@@ -18,26 +18,26 @@
 ]]
 -- @include acquisition-deadline
 -- @include acquisition-arguments
--- @include ttl-replies
--- @include prefixed
--- @include publish-to
--- @include becomes-shorter
--- @include server-time
+-- @include has-field
+-- @include plain/holds-plain
 -- @include tokens
--- @include reserve-fenced-tokens
--- @include line/line-of
+-- @include ttl-replies
+-- @include expire
+-- @include plain/take-plain
+-- @include becomes-shorter
+-- @include publish-to
 -- @include line/first-in-line
--- @include line/this-server
--- @include line/token-of-grant
 -- @include type-of
 -- @include line/permit-of-place
 -- @include line/grant-permits
+-- @include prefixed
+-- @include line/line-of
+-- @include server-time
+-- @include line/this-server
+-- @include reserve-fenced-tokens
+-- @include line/token-of-grant
 -- @include line/serve-line
 -- @include line/wake-line-if-shorter
--- @include expire
--- @include has-field
--- @include plain/holds-plain
--- @include plain/take-plain
 local lock, from, to = KEYS[2], ARGV[5], ARGV[6]
 local former = redis.call('PTTL', lock)
 

@@ -34,17 +34,17 @@ if count == 1 and reserve == 0 and micros > seen and #time[2] == 6 and redis.cal
   end
 end
 
--- @include answer-of
--- @include tokens
+-- @include type-of
 -- @include is-owner
 -- @include permits/first-to-end
--- @include type-of
 -- @include lock-fields
 -- @include holder
 -- @include permits/holds-permit
 -- @include permits/why-permit-waits
+-- @include tokens
 -- @include permits/fit-to-permits
 -- @include permits/take-permit
+-- @include answer-of
 
 local function acquire(i)
   local lock, owner = KEYS[1 + i], ARGV[5 + i]

@@ -10,29 +10,29 @@
 
   Returns { server time in ms, answer, ... }: RENEWED (1), NOT_HELD (0), or { { error, type of the lock } }.
 ]]
--- @include ttl-replies
--- @include server-time
--- @include prefixed
--- @include publish-to
--- @include expire
--- @include becomes-shorter
 -- @include line/time-of-grant
--- @include tokens
--- @include reserve-fenced-tokens
--- @include line/line-of
+-- @include server-time
+-- @include permits/holds-permit
+-- @include is-owner
+-- @include permits/first-to-end
+-- @include ttl-replies
+-- @include expire
+-- @include permits/fit-to-permits
+-- @include becomes-shorter
+-- @include publish-to
 -- @include line/first-in-line
--- @include line/this-server
--- @include line/token-of-grant
 -- @include type-of
 -- @include line/permit-of-place
 -- @include line/grant-permits
+-- @include prefixed
+-- @include line/line-of
+-- @include line/this-server
+-- @include tokens
+-- @include reserve-fenced-tokens
+-- @include line/token-of-grant
 -- @include line/serve-line
 -- @include line/wake-line-if-shorter
 -- @include answer-of
--- @include is-owner
--- @include permits/first-to-end
--- @include permits/holds-permit
--- @include permits/fit-to-permits
 local publish, lease, now = ARGV[1], tonumber(ARGV[2]), serverTime()
 
 local function renew(i)

@@ -18,28 +18,28 @@
 ]]
 -- @include acquisition-deadline
 -- @include acquisition-arguments
--- @include ttl-replies
--- @include prefixed
--- @include publish-to
--- @include becomes-shorter
--- @include server-time
+-- @include permits/holds-permit
+-- @include is-owner
+-- @include permits/first-to-end
 -- @include tokens
--- @include reserve-fenced-tokens
--- @include line/line-of
+-- @include ttl-replies
+-- @include expire
+-- @include permits/fit-to-permits
+-- @include permits/take-permit
+-- @include becomes-shorter
+-- @include publish-to
 -- @include line/first-in-line
--- @include line/this-server
--- @include line/token-of-grant
 -- @include type-of
 -- @include line/permit-of-place
 -- @include line/grant-permits
+-- @include prefixed
+-- @include line/line-of
+-- @include server-time
+-- @include line/this-server
+-- @include reserve-fenced-tokens
+-- @include line/token-of-grant
 -- @include line/serve-line
 -- @include line/wake-line-if-shorter
--- @include expire
--- @include is-owner
--- @include permits/first-to-end
--- @include permits/holds-permit
--- @include permits/fit-to-permits
--- @include permits/take-permit
 local lock, from, to = KEYS[2], ARGV[5], ARGV[6]
 local now = math.floor(micros / 1000)
 

@@ -18,27 +18,27 @@
 -- @include acquisition-deadline
 -- @include acquisition-arguments
 -- @include ttl-replies
--- @include prefixed
--- @include suffixed
--- @include expire
--- @include answer-of
--- @include tokens
+-- @include type-of
 -- @include is-owner
 -- @include permits/first-to-end
--- @include type-of
 -- @include lock-fields
--- @include holder
--- @include read-write/read-lease
+-- @include read-write/permit-in-way
 -- @include has-field
 -- @include read-write/is-writer
--- @include read-write/holds-in
+-- @include holder
+-- @include suffixed
+-- @include read-write/read-lease
 -- @include read-write/longest-hold
+-- @include read-write/holds-in
 -- @include read-write/longest-reader
--- @include read-write/permit-in-way
 -- @include read-write/why-writer-waits
--- @include read-write/set-write-lease
+-- @include tokens
+-- @include prefixed
 -- @include line/line-of
+-- @include expire
+-- @include read-write/set-write-lease
 -- @include read-write/take-writer
+-- @include answer-of
 local reserve = tonumber(ARGV[4])
 local count = #ARGV - 4
 

@@ -11,22 +11,22 @@
   Returns an answer for each: how many clients listened, NOT_PUBLISHED (-2; also when others still hold the lock),
   { NOT_HELD (-1), server time in ms }, or { { error, types of the keys } }.
 ]]
--- @include ttl-replies
+-- @include has-field
+-- @include suffixed
+-- @include read-write/read-lease
+-- @include read-write/is-reader
 -- @include release-replies
 -- @include server-time
 -- @include prefixed
--- @include suffixed
--- @include publish-to
--- @include becomes-shorter
--- @include answer-of
 -- @include is-owner
--- @include read-write/read-lease
--- @include has-field
--- @include read-write/is-reader
--- @include read-write/holds-in
+-- @include ttl-replies
 -- @include read-write/longest-hold
+-- @include read-write/holds-in
 -- @include read-write/longest-reader
 -- @include read-write/fit-to-readers
+-- @include becomes-shorter
+-- @include publish-to
+-- @include answer-of
 local publish = ARGV[1]
 -- The locks whose lines may have to be served, by the keys under which their places would be.
 local changed, lines = {}, {}
@@ -70,15 +70,15 @@ if type(lineCount) ~= 'number' or lineCount == 0 then
 end
 
 -- @include line/time-of-grant
--- @include tokens
--- @include reserve-fenced-tokens
--- @include line/line-of
 -- @include line/first-in-line
--- @include line/this-server
--- @include line/token-of-grant
 -- @include type-of
 -- @include line/permit-of-place
 -- @include line/grant-permits
+-- @include line/line-of
+-- @include line/this-server
+-- @include tokens
+-- @include reserve-fenced-tokens
+-- @include line/token-of-grant
 -- @include line/serve-line
 for _, lock in ipairs(changed) do
   -- The lock is released even if its line cannot be served. Others may listen whom this server does not count.

@@ -11,30 +11,30 @@
 
   Returns { server time in ms, answer, ... }: RENEWED (1), NOT_HELD (0), or { { error, types of the keys } }.
 ]]
--- @include ttl-replies
--- @include server-time
--- @include prefixed
--- @include suffixed
--- @include publish-to
--- @include becomes-shorter
 -- @include line/time-of-grant
--- @include tokens
--- @include reserve-fenced-tokens
--- @include line/line-of
+-- @include has-field
+-- @include read-write/is-writer
+-- @include ttl-replies
+-- @include expire
+-- @include suffixed
+-- @include read-write/read-lease
+-- @include read-write/set-write-lease
+-- @include becomes-shorter
+-- @include publish-to
 -- @include line/first-in-line
--- @include line/this-server
--- @include line/token-of-grant
 -- @include type-of
 -- @include line/permit-of-place
 -- @include line/grant-permits
+-- @include prefixed
+-- @include line/line-of
+-- @include server-time
+-- @include line/this-server
+-- @include tokens
+-- @include reserve-fenced-tokens
+-- @include line/token-of-grant
 -- @include line/serve-line
 -- @include line/wake-line-if-shorter
--- @include expire
 -- @include answer-of
--- @include read-write/read-lease
--- @include has-field
--- @include read-write/is-writer
--- @include read-write/set-write-lease
 local publish, lease = ARGV[1], tonumber(ARGV[2])
 
 local function renew(i)

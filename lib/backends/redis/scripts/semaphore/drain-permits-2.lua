@@ -12,8 +12,8 @@
   Returns how many it took. Returns { 'expired', server time in ms } when it runs too late.
 ]]
 -- @include deadline
--- @include synchronizers/count-of
 -- @include synchronizers/requests
+-- @include synchronizers/count-of
 -- @include synchronizers/remember-request
 local semaphore, latest = KEYS[1], KEYS[2]
 local sequence, lifetime, isRepeated = ARGV[2], ARGV[3], ARGV[4] == '1'

@@ -5,16 +5,16 @@
 
   Returns { owner, ... }. The list is empty when the lock is free.
 ]]
--- @include ttl-replies
--- @include server-time
--- @include suffixed
+-- @include type-of
 -- @include is-owner
 -- @include permits/first-to-end
--- @include permits/permit-holders
--- @include type-of
 -- @include lock-fields
--- @include read-write/read-lease
+-- @include permits/permit-holders
+-- @include server-time
 -- @include read-write/holds-in
+-- @include ttl-replies
+-- @include suffixed
+-- @include read-write/read-lease
 -- @include read-write/longest-hold
 local lock = KEYS[1]
 local owners = {}
