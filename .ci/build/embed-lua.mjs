@@ -1,14 +1,18 @@
 // Embeds lib/backends/redis/scripts/**/*.lua into one TypeScript module, so that the scripts survive bundlers and load
 // alike from the ESM and the CommonJS build. Run by `npm ci` (prepare), by the build and before the tests.
 //
-// A script is known by its file name; folders only sort them. It lists everything that it includes, in the order of
-// use: `-- @include read-write/why-reader-waits` stands for scripts/includes/read-write/why-reader-waits.lua, which
-// includes nothing itself.
+// A script is known by its file name; folders only sort them. An include is a file below scripts/includes/.
+// - `-- @includes` stands for all includes whose functions and constants are used between this mark and the next one,
+//   in the order of their first use, each after those that it needs itself. A script whose fast path must not wait for
+//   the definitions of the rest has a second mark behind that path.
+// - `-- @include acquisition-deadline` stands for an include that defines no function and no constant. It runs where it
+//   is named.
 import { existsSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { basename } from 'node:path';
 
 const folder = new URL('../../lib/backends/redis/scripts/', import.meta.url);
-const INCLUDE = /^-- @include (\S+)\n/gm;
+/** Either mark. The name of an include that is run is captured. */
+const MARK = /^-- @include(?:s| (\S+))\n/gm;
 /** What uses keys that are not in KEYS: the leases of other readers, and the line of a lock. */
 const UNNAMED_KEYS = ['read-write/read-lease', 'line/line-of'];
 /** An instruction for Dragonfly, and a comment for Redis. */
@@ -23,38 +27,50 @@ const includes = new Map();
 for (const path of paths.filter(isInclude)) {
   const name = path.slice('includes/'.length, -'.lua'.length);
   const text = read(path);
-  if (text.match(INCLUDE)) fail(path, 'is an include, and includes another one. Let the scripts list both');
+  if (text.match(MARK)) fail(path, 'is an include, and includes another one. That is found out without a mark');
   includes.set(name, { text, defines: definitions(text) });
 }
 const includeOf = new Map([...includes].flatMap(([name, { defines }]) => defines.map((symbol) => [symbol, name])));
 
-/** Fails unless a script lists exactly the includes that it uses, in an order that works. */
-function check(path) {
-  const text = read(path);
-  const listed = new Set();
-  const composed = text.replace(INCLUDE, (_line, name) => {
-    const include = includes.get(name);
-    if (include === undefined) fail(path, `includes ${name}, but there is no includes/${name}.lua`);
-    if (listed.has(name)) fail(path, `includes ${name} twice`);
-    checkListed(path, include.text, listed, name);
-    listed.add(name);
-    return include.text;
-  });
-  checkListed(path, text, listed);
-  for (const name of listed) {
-    const { defines, text: own } = includes.get(name);
-    const others = composed.replace(own, '');
-    if (defines.length > 0 && !defines.some((symbol) => uses(others, symbol)))
-      fail(path, `includes ${name}, and does not use it`);
+/** A script as a list of its own texts and of the names of its includes, in order. */
+function compose(path) {
+  const parts = [];
+  const included = new Set();
+  const include = (name) => {
+    included.add(name);
+    for (const needed of usedIn(includes.get(name).text)) if (!included.has(needed)) include(needed);
+    parts.push({ include: name });
+  };
+  // With a group in the pattern, every second part is a mark: the name of an include, or undefined.
+  const split = read(path).split(MARK);
+  for (let n = 0; n < split.length; n += 2) {
+    const [mark, own] = [split[n - 1], split[n]];
+    if (mark !== undefined) include(checkedStatement(path, mark));
+    const missing = usedIn(own).filter((name) => !included.has(name));
+    if (n > 0 && mark === undefined) for (const name of missing) if (!included.has(name)) include(name);
+    if (n === 0 || mark !== undefined)
+      for (const name of missing) fail(path, `uses what ${name} defines, and has no mark -- @includes before that`);
+    if (own !== '') parts.push({ text: own });
   }
+  return parts;
 }
 
-/** Fails if a text uses a definition of an include that is not listed before it. */
-function checkListed(path, text, listed, own) {
-  for (const [symbol, name] of includeOf) {
-    if (name === own || listed.has(name) || !uses(text, symbol)) continue;
-    fail(path, `uses ${symbol}. Include ${name}${own === undefined ? '' : ` before ${own}`}`);
-  }
+/** The name of an include that a script runs. */
+function checkedStatement(path, name) {
+  const include = includes.get(name);
+  if (include === undefined) fail(path, `includes ${name}, but there is no includes/${name}.lua`);
+  if (include.defines.length > 0) fail(path, `names ${name}, whose definitions -- @includes finds`);
+  return name;
+}
+
+/** The includes whose definitions a text uses, in the order of their first use. */
+function usedIn(text) {
+  const code = text
+    .replace(/--\[\[.*?\]\]/gs, '')
+    .replace(/--.*/g, '')
+    .replace(/'(?:[^'\\]|\\.)*'/g, "''");
+  const names = [...code.matchAll(/\b[A-Za-z_]\w*/g)].map(([symbol]) => includeOf.get(symbol));
+  return [...new Set(names)].filter((name) => name !== undefined);
 }
 
 /** The local functions and the constants of an include. */
@@ -62,11 +78,6 @@ function definitions(text) {
   const functions = [...text.matchAll(/^local function (\w+)/gm)].map(([, name]) => name);
   const constants = [...text.matchAll(/^local ([A-Z_, ]+) =/gm)].flatMap(([, names]) => names.split(', '));
   return [...functions, ...constants];
-}
-
-function uses(text, symbol) {
-  const code = text.replace(/--\[\[.*?\]\]/gs, '').replace(/--.*/g, '');
-  return new RegExp(`\\b${symbol}\\b`).test(code);
 }
 
 function isInclude(path) {
@@ -83,11 +94,9 @@ function fail(path, problem) {
 }
 
 /** A script as an expression: the constants of its includes, and its own text between them. */
-function expressionOf(path) {
-  // With a group in the pattern, every second part is the name of an include.
-  const parts = read(path).split(INCLUDE);
-  const terms = parts.map((part, index) => (index % 2 === 0 ? literal(part) : constantOf(part)));
-  if (UNNAMED_KEYS.some((include) => parts.includes(include))) terms.unshift(`\`${UNDECLARED_KEYS}\``);
+function expressionOf(parts) {
+  const terms = parts.map(({ text, include }) => (include === undefined ? literal(text) : constantOf(include)));
+  if (parts.some(({ include }) => UNNAMED_KEYS.includes(include))) terms.unshift(`\`${UNDECLARED_KEYS}\``);
   return terms.filter((term) => term !== '``').join(' + ');
 }
 
@@ -109,8 +118,7 @@ const scripts = new Map();
 for (const path of paths.filter((path) => !isInclude(path))) {
   const name = basename(path, '.lua');
   if (scripts.has(name)) fail(path, 'has the name of another script');
-  check(path);
-  scripts.set(name, expressionOf(path));
+  scripts.set(name, expressionOf(compose(path)));
 }
 const constants = [...includes].map(([name, { text }]) => `const ${constantOf(name)} = ${literal(text)};\n`);
 const entries = [...scripts].map(([name, expression]) => `  ${JSON.stringify(name)}: ${expression},\n`);

@@ -7,7 +7,7 @@
   ARGV[1]  client
   ARGV[2]  ms for which to keep it
 ]]
--- @include server-time
+-- @includes
 local clients, client, lifetime = KEYS[1], ARGV[1], tonumber(ARGV[2])
 local now = serverTime()
 redis.call('ZADD', clients, now + lifetime, client)

@@ -5,5 +5,5 @@
 
   Returns the clients.
 ]]
--- @include server-time
+-- @includes
 return redis.call('ZRANGE', KEYS[1], '(' .. serverTime(), '+inf', 'BYSCORE')

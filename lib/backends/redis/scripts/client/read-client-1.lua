@@ -9,7 +9,7 @@
   Returns { server time in ms, value or nil, ... }. Returns only the time if the key is not a hash, or a value is
   larger.
 ]]
--- @include server-time
+-- @includes
 local record, longest = KEYS[1], tonumber(ARGV[1])
 local reply = { serverTime() }
 

@@ -6,6 +6,6 @@
   ARGV[1]  ms for which to keep it
   ARGV[2]  first field, ARGV[3] its value, and so on
 ]]
--- @include server-time
+-- @includes
 redis.call('HSET', KEYS[1], 'at', serverTime(), unpack(ARGV, 2))
 redis.call('PEXPIRE', KEYS[1], ARGV[1])

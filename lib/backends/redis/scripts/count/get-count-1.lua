@@ -5,5 +5,5 @@
 
   Returns its number, or 0 when it does not exist.
 ]]
--- @include synchronizers/count-of
+-- @includes
 return countOf(KEYS[1])

@@ -11,7 +11,7 @@
   Returns { number, type or '', total or '', permits held, { start of an id in hexadecimal digits, ms left, ... } },
   or nil if the keys contain nothing that can be a semaphore or latch.
 ]]
--- @include server-time
+-- @includes
 local counter, held, note, most, bytes = KEYS[1], KEYS[2], KEYS[3], tonumber(ARGV[1]), tonumber(ARGV[2])
 -- The value that Redisson writes for a permit without a lease.
 local FOREVER, NO_LEASE_ENDS = 922337203685477, -1

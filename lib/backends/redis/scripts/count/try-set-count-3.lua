@@ -15,10 +15,7 @@
 
   Returns 1, or 0 when it already had a number.
 ]]
--- @include synchronizers/requests
--- @include synchronizers/note-counter
--- @include synchronizers/remember-request
--- @include publish-to
+-- @includes
 local key, note, latest = KEYS[1], KEYS[2], KEYS[3]
 local publish, sequence, lifetime, count = ARGV[1], ARGV[2], ARGV[3], ARGV[4]
 local channel, message, kind = ARGV[5], ARGV[6], ARGV[7]

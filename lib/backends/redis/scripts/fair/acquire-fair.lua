@@ -21,29 +21,7 @@
 ]]
 -- @include acquisition-deadline
 -- @include acquisition-arguments
--- @include fair/waits-until
--- @include fair/leave-queue
--- @include fair/head-of
--- @include ttl-replies
--- @include type-of
--- @include is-owner
--- @include permits/first-to-end
--- @include lock-fields
--- @include holder
--- @include plain/why-owner-waits
--- @include has-field
--- @include plain/holds-plain
--- @include fair/fair-queue
--- @include full-memory
--- @include write-although-full
--- @include keep-key
--- @include fair/set-timeout
--- @include fair/java-wait
--- @include fair/enter-queue
--- @include tokens
--- @include expire
--- @include plain/take-plain
--- @include answer-of
+-- @includes
 local reserve, waiterTimeout = tonumber(ARGV[4]), tonumber(ARGV[5])
 local count = #ARGV - 5
 local now = math.floor(micros / 1000)

@@ -14,29 +14,7 @@
   Returns an answer for each: 1, or 0 when the owner was no longer in the queue.
 ]]
 -- @include line/time-of-grant
--- @include fair/fair-queue
--- @include server-time
--- @include fair/waits-until
--- @include full-memory
--- @include write-although-full
--- @include keep-key
--- @include fair/set-timeout
--- @include fair/java-wait
--- @include fair/leave-queue
--- @include fair/head-of
--- @include prefixed
--- @include publish-to
--- @include line/first-in-line
--- @include type-of
--- @include line/permit-of-place
--- @include line/grant-permits
--- @include line/line-of
--- @include line/this-server
--- @include tokens
--- @include reserve-fenced-tokens
--- @include line/token-of-grant
--- @include line/serve-line
--- @include fair/wake-head
+-- @includes
 local lock, queue = KEYS[1], fairQueue(2)
 local publish, waiterTimeout = ARGV[1], tonumber(ARGV[2])
 local now = serverTime()

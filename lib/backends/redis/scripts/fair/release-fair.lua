@@ -14,28 +14,7 @@
   empty, { NOT_HELD (-1), server time in ms }, or { { error, types of the keys } }.
 ]]
 -- @include line/time-of-grant
--- @include server-time
--- @include has-field
--- @include plain/holds-plain
--- @include release-replies
--- @include fair/waits-until
--- @include fair/leave-queue
--- @include fair/head-of
--- @include prefixed
--- @include publish-to
--- @include line/first-in-line
--- @include type-of
--- @include line/permit-of-place
--- @include line/grant-permits
--- @include line/line-of
--- @include line/this-server
--- @include tokens
--- @include reserve-fenced-tokens
--- @include line/token-of-grant
--- @include line/serve-line
--- @include fair/wake-head
--- @include fair/fair-queue
--- @include answer-of
+-- @includes
 local publish = ARGV[1]
 local now = serverTime()
 

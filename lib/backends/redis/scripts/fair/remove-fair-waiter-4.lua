@@ -13,24 +13,7 @@
   Returns 1, or 0 when it was not in the queue.
 ]]
 -- @include line/time-of-grant
--- @include fair/fair-queue
--- @include server-time
--- @include fair/waits-until
--- @include fair/leave-queue
--- @include fair/head-of
--- @include prefixed
--- @include publish-to
--- @include line/first-in-line
--- @include type-of
--- @include line/permit-of-place
--- @include line/grant-permits
--- @include line/line-of
--- @include line/this-server
--- @include tokens
--- @include reserve-fenced-tokens
--- @include line/token-of-grant
--- @include line/serve-line
--- @include fair/wake-head
+-- @includes
 local lock, queue = KEYS[1], fairQueue(2)
 local publish, owner = ARGV[1], ARGV[2]
 local now = serverTime()

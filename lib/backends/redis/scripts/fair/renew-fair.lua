@@ -14,29 +14,7 @@
   Returns { server time in ms, answer, ... }: RENEWED (1), NOT_HELD (0), or { { error, types of the keys } }.
 ]]
 -- @include line/time-of-grant
--- @include server-time
--- @include has-field
--- @include plain/holds-plain
--- @include becomes-longer
--- @include becomes-shorter
--- @include fair/waits-until
--- @include fair/leave-queue
--- @include fair/head-of
--- @include prefixed
--- @include publish-to
--- @include line/first-in-line
--- @include type-of
--- @include line/permit-of-place
--- @include line/grant-permits
--- @include line/line-of
--- @include line/this-server
--- @include tokens
--- @include reserve-fenced-tokens
--- @include line/token-of-grant
--- @include line/serve-line
--- @include fair/wake-head
--- @include fair/fair-queue
--- @include answer-of
+-- @includes
 local publish, lease = ARGV[1], tonumber(ARGV[2])
 local now = serverTime()
 

@@ -26,17 +26,7 @@
 ]]
 -- @include acquisition-deadline
 -- @include acquisition-arguments
--- @include tokens
--- @include ttl-replies
--- @include type-of
--- @include is-owner
--- @include permits/first-to-end
--- @include lock-fields
--- @include holder
--- @include plain/why-owner-waits
--- @include flight/without-limit
--- @include expire
--- @include plain/take-plain
+-- @includes
 -- `wanted` exists this much longer than the holder's lease, in ms, because a waiter asks again when the lease ends.
 local LONGER = 1000
 local lock, result, wanted, owner = KEYS[2], KEYS[3], KEYS[4], ARGV[4]

@@ -15,11 +15,7 @@
 local time = redis.call('TIME')
 local micros = time[1] * 1000000 + time[2]
 local seen = tonumber(ARGV[1])
--- @include ttl-replies
--- @include tokens
--- @include flight/forgotten-note
--- @include flight/without-limit
--- @include flight/forgotten-longer
+-- @includes
 local forgotten = KEYS[4]
 
 local deleted = redis.call('DEL', KEYS[3])

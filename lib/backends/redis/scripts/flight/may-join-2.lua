@@ -8,7 +8,7 @@
   ARGV[1]  owner of the run
   ARGV[2]  its fencing token
 ]]
--- @include flight/forgotten-note
+-- @includes
 local lock, forgotten, owner, token = KEYS[1], KEYS[2], ARGV[1], tonumber(ARGV[2])
 
 -- Without the lock, a note may be missing: forget-result-4.lua writes none then, and Redis may have lost its data.

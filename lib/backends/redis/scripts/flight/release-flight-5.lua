@@ -23,22 +23,7 @@
 local time = redis.call('TIME')
 local micros = time[1] * 1000000 + time[2]
 local seen = tonumber(ARGV[3])
--- @include release-replies
--- @include server-time
--- @include flight/forgotten-note
--- @include tokens
--- @include flight/next-reading
--- @include prefixed
--- @include line/first-in-line
--- @include type-of
--- @include line/permit-of-place
--- @include line/grant-permits
--- @include publish-to
--- @include line/line-of
--- @include line/this-server
--- @include reserve-fenced-tokens
--- @include line/token-of-grant
--- @include line/serve-line
+-- @includes
 -- How long, in ms, a result is kept at least. By then, all waiting callers have read it.
 local SHORTEST = 10000
 local clock, lock, result, wanted = KEYS[1], KEYS[2], KEYS[3], KEYS[4]

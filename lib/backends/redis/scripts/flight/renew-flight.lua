@@ -11,11 +11,7 @@
 
   Returns { server time in ms, answer, ... }: RENEWED (1), NOT_HELD (0), or { { error, types of the keys } }.
 ]]
--- @include has-field
--- @include plain/holds-plain
--- @include flight/forgotten-longer
--- @include server-time
--- @include answer-of
+-- @includes
 local lease = ARGV[2]
 
 local function renew(i)

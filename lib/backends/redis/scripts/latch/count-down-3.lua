@@ -12,13 +12,7 @@
 
   Returns 1, or 0 when the latch had no count.
 ]]
--- @include synchronizers/requests
--- @include synchronizers/count-of
--- @include full-memory
--- @include synchronizers/remember-request
--- @include synchronizers/remember-although-full
--- @include publish-to
--- @include synchronizers/publish-to-latch
+-- @includes
 local latch, note, latest = KEYS[1], KEYS[2], KEYS[3]
 local publish, sequence, lifetime, steps = ARGV[1], ARGV[2], ARGV[3], tonumber(ARGV[4])
 

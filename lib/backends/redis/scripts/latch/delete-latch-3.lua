@@ -11,12 +11,7 @@
 
   Returns 1, or 0 when it did not exist.
 ]]
--- @include synchronizers/requests
--- @include full-memory
--- @include synchronizers/remember-request
--- @include synchronizers/remember-although-full
--- @include publish-to
--- @include synchronizers/publish-to-latch
+-- @includes
 local latch, note, latest = KEYS[1], KEYS[2], KEYS[3]
 local publish, sequence, lifetime = ARGV[1], ARGV[2], ARGV[3]
 

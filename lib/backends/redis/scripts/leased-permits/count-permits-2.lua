@@ -8,14 +8,7 @@
 
   Returns { available, acquired }.
 ]]
--- @include full-memory
--- @include write-although-full
--- @include synchronizers/reclaim-permits
--- @include server-time
--- @include synchronizers/count-of
--- @include publish-to
--- @include prefixed
--- @include synchronizers/publish-permits
+-- @includes
 local semaphore, held, publish = KEYS[1], KEYS[2], ARGV[1]
 
 local reclaimed = reclaimPermits(semaphore, held, serverTime())

@@ -12,18 +12,7 @@
 
   Returns a string with a digit for each id: 1, or 0 when it was not held.
 ]]
--- @include synchronizers/requests
--- @include full-memory
--- @include write-although-full
--- @include synchronizers/reclaim-permits
--- @include server-time
--- @include synchronizers/raw-id
--- @include synchronizers/count-of
--- @include synchronizers/remember-request
--- @include synchronizers/remember-although-full
--- @include publish-to
--- @include prefixed
--- @include synchronizers/publish-permits
+-- @includes
 local semaphore, held, latest = KEYS[1], KEYS[2], KEYS[3]
 local publish, sequence, lifetime = ARGV[1], ARGV[2], ARGV[3]
 

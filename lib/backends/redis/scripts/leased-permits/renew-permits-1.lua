@@ -8,10 +8,7 @@
 
   Returns a string with a digit for each id: 1, or 0 when it is not held.
 ]]
--- @include server-time
--- @include synchronizers/raw-id
--- @include full-memory
--- @include write-although-full
+-- @includes
 local held, leaseTime = KEYS[1], tonumber(ARGV[1])
 local now = serverTime()
 local digits = {}

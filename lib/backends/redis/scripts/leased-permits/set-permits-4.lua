@@ -13,17 +13,7 @@
 
   Returns 1.
 ]]
--- @include synchronizers/requests
--- @include full-memory
--- @include write-although-full
--- @include synchronizers/reclaim-permits
--- @include server-time
--- @include synchronizers/count-of
--- @include synchronizers/remember-request
--- @include synchronizers/note-counter
--- @include publish-to
--- @include prefixed
--- @include synchronizers/publish-permits
+-- @includes
 local semaphore, held, note, latest = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
 local publish, sequence, lifetime, permits = ARGV[1], ARGV[2], ARGV[3], tonumber(ARGV[4])
 

@@ -23,18 +23,7 @@
   Returns { 'expired', server time in ms } when it runs too late.
 ]]
 -- @include deadline
--- @include synchronizers/requests
--- @include full-memory
--- @include write-although-full
--- @include synchronizers/reclaim-permits
--- @include synchronizers/count-of
--- @include synchronizers/note-counter
--- @include synchronizers/set-up
--- @include synchronizers/raw-id
--- @include synchronizers/remember-request
--- @include publish-to
--- @include prefixed
--- @include synchronizers/publish-permits
+-- @includes
 local semaphore, held, note, latest = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
 local sequence, lifetime, isRepeated, publish = tonumber(ARGV[2]), ARGV[3], ARGV[4] == '1', ARGV[5]
 local leaseTime, initial, groups = tonumber(ARGV[6]), ARGV[7], tonumber(ARGV[8])

@@ -9,9 +9,7 @@
 
   Returns { server time in ms, 1 if he holds it }.
 ]]
--- @include has-field
--- @include plain/holds-plain
--- @include server-time
+-- @includes
 local lock, owner, lease = KEYS[1], ARGV[1], tonumber(ARGV[2])
 
 if not holdsPlain(lock, owner) then

@@ -26,24 +26,7 @@
 ]]
 -- @include acquisition-deadline
 -- @include acquisition-arguments
--- @include line/this-server
--- @include line/terms-of-grant
--- @include prefixed
--- @include line/line-of
--- @include line/permit-of-place
--- @include line/first-in-line
--- @include full-memory
--- @include line/times-kept
--- @include ttl-replies
--- @include line/keep-line
--- @include line/keep-place
--- @include line/enter-place
--- @include type-of
--- @include is-owner
--- @include permits/first-to-end
--- @include lock-fields
--- @include holder
--- @include plain/why-owner-waits
+-- @includes
 local clock, lock, counter = KEYS[1], KEYS[2], KEYS[3]
 local reserve, owner, waiterTimeout, publish = tonumber(ARGV[4]), ARGV[5], tonumber(ARGV[6]), ARGV[7]
 local superseded, order = ARGV[9], tonumber(ARGV[10])
@@ -62,16 +45,7 @@ if busy and not superseded then
   return enterBehind(busy)
 end
 
--- @include line/grant-permits
--- @include publish-to
--- @include server-time
--- @include tokens
--- @include reserve-fenced-tokens
--- @include line/token-of-grant
--- @include line/serve-line
--- @include line/enter-as-newest
--- @include expire
--- @include plain/take-plain
+-- @includes
 local places, lapses, terms = lineOf(lock)
 local now = math.floor(micros / 1000)
 

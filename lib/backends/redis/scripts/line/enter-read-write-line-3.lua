@@ -23,35 +23,7 @@
 ]]
 -- @include acquisition-deadline
 -- @include acquisition-arguments
--- @include type-of
--- @include is-owner
--- @include permits/first-to-end
--- @include lock-fields
--- @include read-write/permit-in-way
--- @include has-field
--- @include read-write/is-writer
--- @include holder
--- @include ttl-replies
--- @include suffixed
--- @include read-write/read-lease
--- @include read-write/is-reader
--- @include prefixed
--- @include line/line-of
--- @include line/place-before
--- @include server-time
--- @include read-write/why-reader-waits
--- @include read-write/longest-hold
--- @include read-write/holds-in
--- @include read-write/longest-reader
--- @include read-write/why-writer-waits
--- @include line/permit-of-place
--- @include line/first-in-line
--- @include full-memory
--- @include line/times-kept
--- @include line/keep-line
--- @include line/keep-place
--- @include line/enter-place
--- @include line/is-held-by-others
+-- @includes
 local lock, reserve, owner, waiterTimeout, publish = KEYS[2], tonumber(ARGV[4]), ARGV[5], tonumber(ARGV[6]), ARGV[7]
 local reads, pastLine = ARGV[8] == '1', ARGV[9] == '1'
 
@@ -79,19 +51,7 @@ if busy and not isLeftToOthers then
   return enterBehind(busy)
 end
 
--- @include line/grant-permits
--- @include publish-to
--- @include line/this-server
--- @include tokens
--- @include reserve-fenced-tokens
--- @include line/token-of-grant
--- @include line/serve-line
--- @include expire
--- @include read-write/fit-to-readers
--- @include read-write/write-read-lease
--- @include read-write/take-reader
--- @include read-write/set-write-lease
--- @include read-write/take-writer
+-- @includes
 if isLeftToOthers then
   serveLine(lock, publish)
   busy = whyOwnerMustWait()

@@ -12,16 +12,7 @@
 
   Returns an answer for each: how many times waiterTimeout it is kept, or 0 when it had no place any more.
 ]]
--- @include prefixed
--- @include line/line-of
--- @include server-time
--- @include line/first-in-line
--- @include line/times-kept
--- @include full-memory
--- @include write-although-full
--- @include ttl-replies
--- @include line/keep-line
--- @include type-of
+-- @includes
 local lock, publish, waiterTimeout = KEYS[1], ARGV[1], tonumber(ARGV[2])
 local places, lapses, terms = lineOf(lock)
 local now = serverTime()
@@ -52,16 +43,7 @@ if not first or (isHash and not keepsFirst and redis.call('HGET', lock, 'mode') 
 end
 
 -- @include line/time-of-grant
--- @include line/is-held-by-others
--- @include line/permit-of-place
--- @include line/grant-permits
--- @include publish-to
--- @include line/this-server
--- @include tokens
--- @include reserve-fenced-tokens
--- @include line/token-of-grant
--- @include line/serve-line
--- @include line/serve-if-room
+-- @includes
 if keepsFirst and isHash and isHeldByOthers(redis.call('HKEYS', lock)) then
   serveLine(lock, publish)
 else

@@ -9,26 +9,7 @@
   Returns 1, or 0 when it had no place and does not hold the lock.
 ]]
 -- @include line/time-of-grant
--- @include prefixed
--- @include line/line-of
--- @include type-of
--- @include line/first-in-line
--- @include line/place-before
--- @include server-time
--- @include publish-to
--- @include line/permit-of-place
--- @include line/grant-permits
--- @include line/this-server
--- @include tokens
--- @include reserve-fenced-tokens
--- @include line/token-of-grant
--- @include line/serve-line
--- @include line/serve-if-room
--- @include has-field
--- @include plain/holds-plain
--- @include ttl-replies
--- @include expire
--- @include permits/fit-to-permits
+-- @includes
 local lock, publish, owner = KEYS[1], ARGV[1], ARGV[2]
 local places, lapses, terms = lineOf(lock)
 local kind = typeOf(lock)

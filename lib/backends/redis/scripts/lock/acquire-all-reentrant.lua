@@ -20,9 +20,7 @@
 ]]
 -- @include acquisition-deadline
 -- @include acquisition-arguments
--- @include ttl-replies
--- @include tokens
--- @include expire
+-- @includes
 local call = redis.call
 local callers = tonumber(ARGV[4])
 local owners = 3 + callers
@@ -61,14 +59,7 @@ if not taken then
   return callers == 1 and answers[1] or answers
 end
 
--- @include type-of
--- @include is-owner
--- @include permits/first-to-end
--- @include lock-fields
--- @include holder
--- @include plain/why-owner-waits
--- @include answer-of
--- @include plain/take-plain
+-- @includes
 local function findBusy(k)
   return whyOwnerWaits(KEYS[k], ARGV[owners + k])
 end

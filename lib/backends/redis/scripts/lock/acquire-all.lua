@@ -19,38 +19,7 @@
 ]]
 -- @include acquisition-deadline
 -- @include acquisition-arguments
--- @include type-of
--- @include is-owner
--- @include permits/first-to-end
--- @include lock-fields
--- @include read-write/permit-in-way
--- @include has-field
--- @include read-write/is-writer
--- @include holder
--- @include ttl-replies
--- @include suffixed
--- @include read-write/read-lease
--- @include read-write/is-reader
--- @include prefixed
--- @include line/line-of
--- @include line/place-before
--- @include server-time
--- @include read-write/why-reader-waits
--- @include read-write/longest-hold
--- @include read-write/holds-in
--- @include read-write/longest-reader
--- @include read-write/why-writer-waits
--- @include plain/why-owner-waits
--- @include answer-of
--- @include tokens
--- @include reserve-fenced-tokens
--- @include expire
--- @include read-write/fit-to-readers
--- @include read-write/write-read-lease
--- @include read-write/take-reader
--- @include read-write/set-write-lease
--- @include read-write/take-writer
--- @include plain/take-plain
+-- @includes
 local ALL_ACQUIRED, ONE_IS_BUSY, ONE_FAILED = 1, 0, 2
 local count = (#KEYS - 1) / 3
 

@@ -17,18 +17,7 @@
 ]]
 -- @include acquisition-deadline
 -- @include acquisition-arguments
--- @include ttl-replies
--- @include type-of
--- @include is-owner
--- @include permits/first-to-end
--- @include lock-fields
--- @include holder
--- @include plain/why-owner-waits
--- @include tokens
--- @include reserve-fenced-tokens
--- @include expire
--- @include plain/take-plain
--- @include answer-of
+-- @includes
 local reserve = tonumber(ARGV[4])
 
 local function acquire(i)

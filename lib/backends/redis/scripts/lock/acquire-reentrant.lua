@@ -17,8 +17,7 @@
   so without reading the time, which makes waiting cheaper.
 ]]
 -- @include acquisition-arguments
--- @include ttl-replies
--- @include expire
+-- @includes
 local call = redis.call
 local reserve = tonumber(ARGV[4])
 local count = #ARGV - 4
@@ -45,7 +44,7 @@ if onlyTtl == NO_KEY and reserve == 0 then
   end
 end
 
--- @include tokens
+-- @includes
 local answers = { 0 }
 local taken, expired
 
@@ -113,14 +112,7 @@ if not taken then
   return answers
 end
 
--- @include type-of
--- @include is-owner
--- @include permits/first-to-end
--- @include lock-fields
--- @include holder
--- @include plain/why-owner-waits
--- @include plain/take-plain
--- @include answer-of
+-- @includes
 local function acquire(item)
   local i, ttl = item[1], item[2]
   local lock, owner = KEYS[1 + i], ARGV[4 + i]

@@ -20,27 +20,7 @@
 ]]
 -- @include acquisition-deadline
 -- @include acquisition-arguments
--- @include prefixed
--- @include type-of
--- @include is-owner
--- @include permits/first-to-end
--- @include lock-fields
--- @include holder
--- @include tokens
--- @include ttl-replies
--- @include expire
--- @include becomes-shorter
--- @include publish-to
--- @include line/first-in-line
--- @include line/permit-of-place
--- @include line/grant-permits
--- @include line/line-of
--- @include server-time
--- @include line/this-server
--- @include reserve-fenced-tokens
--- @include line/token-of-grant
--- @include line/serve-line
--- @include line/wake-line-if-shorter
+-- @includes
 local lock, to, suffix, publish = KEYS[1], ARGV[6], ARGV[7], ARGV[8]
 local from = ARGV[4] .. ':t-' .. redis.sha1hex(ARGV[5])
 local writes = suffix ~= ''

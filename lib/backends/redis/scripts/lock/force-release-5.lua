@@ -16,38 +16,7 @@
   Returns the removed owners, each once. The list is empty when the lock was free.
 ]]
 -- @include line/time-of-grant
--- @include type-of
--- @include is-owner
--- @include permits/first-to-end
--- @include lock-fields
--- @include server-time
--- @include permits/permit-holders
--- @include ttl-replies
--- @include expire
--- @include permits/fit-to-permits
--- @include suffixed
--- @include read-write/read-lease
--- @include read-write/longest-hold
--- @include read-write/holds-in
--- @include read-write/longest-reader
--- @include read-write/fit-to-readers
--- @include read-write/end-writing
--- @include publish-to
--- @include prefixed
--- @include fair/waits-until
--- @include fair/leave-queue
--- @include fair/head-of
--- @include line/first-in-line
--- @include line/permit-of-place
--- @include line/grant-permits
--- @include line/line-of
--- @include line/this-server
--- @include tokens
--- @include reserve-fenced-tokens
--- @include line/token-of-grant
--- @include line/serve-line
--- @include fair/wake-head
--- @include fair/fair-queue
+-- @includes
 local lock, publish, namesOwners, token = KEYS[1], ARGV[1], ARGV[2] == '1', ARGV[3]
 
 local named = {}

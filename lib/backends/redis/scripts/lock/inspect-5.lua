@@ -9,20 +9,7 @@
 
   Returns { mode or '', { owner, ms left, ... }, { waiting owner, ... }, token or nil }.
 ]]
--- @include fair/fair-queue
--- @include server-time
--- @include type-of
--- @include is-owner
--- @include permits/first-to-end
--- @include lock-fields
--- @include permits/permit-holders
--- @include read-write/holds-in
--- @include ttl-replies
--- @include suffixed
--- @include read-write/read-lease
--- @include read-write/longest-hold
--- @include prefixed
--- @include line/line-of
+-- @includes
 local lock, queue = KEYS[1], fairQueue(2)
 local now = serverTime()
 local ttl = redis.call('PTTL', lock)

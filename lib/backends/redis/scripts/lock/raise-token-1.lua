@@ -10,7 +10,7 @@
 ]]
 local seen = tonumber(ARGV[1])
 local micros
--- @include tokens
+-- @includes
 local clock = KEYS[1]
 
 local last = redis.call('GET', clock)

@@ -11,7 +11,7 @@
   { { error, type of the lock } }. If all answers are the same number, returns only this number, because Redis sends it
   faster than a list.
 ]]
--- @include release-replies
+-- @includes
 local find = string.find
 local attempt = redis.pcall
 local publish = ARGV[1]
@@ -56,19 +56,7 @@ if type(lineCount) ~= 'number' or lineCount == 0 then
 end
 
 -- @include line/time-of-grant
--- @include line/first-in-line
--- @include type-of
--- @include line/permit-of-place
--- @include line/grant-permits
--- @include publish-to
--- @include prefixed
--- @include line/line-of
--- @include server-time
--- @include line/this-server
--- @include tokens
--- @include reserve-fenced-tokens
--- @include line/token-of-grant
--- @include line/serve-line
+-- @includes
 for i, answer in ipairs(answers) do
   if type(answer) == 'number' then
     -- The lock is released even if its line cannot be served.

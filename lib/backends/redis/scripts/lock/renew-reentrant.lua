@@ -11,25 +11,7 @@
   Returns { server time in ms, answer, ... }: RENEWED (1), NOT_HELD (0), or { { error, type of the lock } }.
 ]]
 -- @include line/time-of-grant
--- @include has-field
--- @include plain/holds-plain
--- @include becomes-longer
--- @include becomes-shorter
--- @include publish-to
--- @include line/first-in-line
--- @include type-of
--- @include line/permit-of-place
--- @include line/grant-permits
--- @include prefixed
--- @include line/line-of
--- @include server-time
--- @include line/this-server
--- @include tokens
--- @include reserve-fenced-tokens
--- @include line/token-of-grant
--- @include line/serve-line
--- @include line/wake-line-if-shorter
--- @include answer-of
+-- @includes
 local publish, lease = ARGV[1], tonumber(ARGV[2])
 
 local function renew(i)

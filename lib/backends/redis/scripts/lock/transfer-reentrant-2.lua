@@ -18,26 +18,7 @@
 ]]
 -- @include acquisition-deadline
 -- @include acquisition-arguments
--- @include has-field
--- @include plain/holds-plain
--- @include tokens
--- @include ttl-replies
--- @include expire
--- @include plain/take-plain
--- @include becomes-shorter
--- @include publish-to
--- @include line/first-in-line
--- @include type-of
--- @include line/permit-of-place
--- @include line/grant-permits
--- @include prefixed
--- @include line/line-of
--- @include server-time
--- @include line/this-server
--- @include reserve-fenced-tokens
--- @include line/token-of-grant
--- @include line/serve-line
--- @include line/wake-line-if-shorter
+-- @includes
 local lock, from, to = KEYS[2], ARGV[5], ARGV[6]
 local former = redis.call('PTTL', lock)
 

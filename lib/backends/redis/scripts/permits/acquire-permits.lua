@@ -17,8 +17,7 @@
 ]]
 -- @include acquisition-deadline
 -- @include acquisition-arguments
--- @include ttl-replies
--- @include expire
+-- @includes
 local reserve, permits = tonumber(ARGV[4]), tonumber(ARGV[5])
 local count = #ARGV - 5
 local now = math.floor(micros / 1000)
@@ -34,17 +33,7 @@ if count == 1 and reserve == 0 and micros > seen and #time[2] == 6 and redis.cal
   end
 end
 
--- @include type-of
--- @include is-owner
--- @include permits/first-to-end
--- @include lock-fields
--- @include holder
--- @include permits/holds-permit
--- @include permits/why-permit-waits
--- @include tokens
--- @include permits/fit-to-permits
--- @include permits/take-permit
--- @include answer-of
+-- @includes
 
 local function acquire(i)
   local lock, owner = KEYS[1 + i], ARGV[5 + i]

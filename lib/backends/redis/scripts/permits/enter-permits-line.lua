@@ -20,23 +20,7 @@
 ]]
 -- @include acquisition-deadline
 -- @include acquisition-arguments
--- @include prefixed
--- @include line/line-of
--- @include line/permit-of-place
--- @include line/first-in-line
--- @include full-memory
--- @include line/times-kept
--- @include ttl-replies
--- @include line/keep-line
--- @include line/keep-place
--- @include line/enter-place
--- @include type-of
--- @include is-owner
--- @include permits/first-to-end
--- @include lock-fields
--- @include holder
--- @include permits/holds-permit
--- @include permits/why-permit-waits
+-- @includes
 local clock, lock, reserve, owner = KEYS[1], KEYS[2], tonumber(ARGV[4]), ARGV[5]
 local waiterTimeout, publish, permits = tonumber(ARGV[6]), ARGV[7], tonumber(ARGV[8])
 local places, lapses, terms = lineOf(lock)
@@ -53,17 +37,7 @@ if busy then
   return enterBehind(busy)
 end
 
--- @include line/grant-permits
--- @include publish-to
--- @include server-time
--- @include line/this-server
--- @include tokens
--- @include reserve-fenced-tokens
--- @include line/token-of-grant
--- @include line/serve-line
--- @include expire
--- @include permits/fit-to-permits
--- @include permits/take-permit
+-- @includes
 -- Whoever was granted a permit before takes it now, and leaves the room for others as it is.
 local first = not holdsPermit(lock, owner, now) and firstInLine(places, lapses, terms, now)
 if first and first ~= owner then

@@ -10,9 +10,7 @@
   Returns an answer for each: how many clients listened, NOT_PUBLISHED (-2), { NOT_HELD (-1), server time in ms }, or
   { { error, type of the lock } }. For a single lock without other holders and waiters, returns only the number.
 ]]
--- @include publish-to
--- @include prefixed
--- @include release-replies
+-- @includes
 local publish = ARGV[1]
 local freed
 
@@ -25,22 +23,7 @@ if #KEYS == 1 and redis.pcall('ZCARD', KEYS[1]) == 1 and redis.call('ZREM', KEYS
 end
 
 -- @include line/time-of-grant
--- @include server-time
--- @include line/first-in-line
--- @include type-of
--- @include line/permit-of-place
--- @include line/grant-permits
--- @include line/line-of
--- @include line/this-server
--- @include tokens
--- @include reserve-fenced-tokens
--- @include line/token-of-grant
--- @include line/serve-line
--- @include permits/holds-permit
--- @include ttl-replies
--- @include expire
--- @include permits/fit-to-permits
--- @include answer-of
+-- @includes
 local now = serverTime()
 
 -- The lock is released even if its line cannot be served.

@@ -18,28 +18,7 @@
 ]]
 -- @include acquisition-deadline
 -- @include acquisition-arguments
--- @include permits/holds-permit
--- @include is-owner
--- @include permits/first-to-end
--- @include tokens
--- @include ttl-replies
--- @include expire
--- @include permits/fit-to-permits
--- @include permits/take-permit
--- @include becomes-shorter
--- @include publish-to
--- @include line/first-in-line
--- @include type-of
--- @include line/permit-of-place
--- @include line/grant-permits
--- @include prefixed
--- @include line/line-of
--- @include server-time
--- @include line/this-server
--- @include reserve-fenced-tokens
--- @include line/token-of-grant
--- @include line/serve-line
--- @include line/wake-line-if-shorter
+-- @includes
 local lock, from, to = KEYS[2], ARGV[5], ARGV[6]
 local now = math.floor(micros / 1000)
 

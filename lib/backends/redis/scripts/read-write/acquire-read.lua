@@ -18,32 +18,7 @@
 ]]
 -- @include acquisition-deadline
 -- @include acquisition-arguments
--- @include type-of
--- @include is-owner
--- @include permits/first-to-end
--- @include lock-fields
--- @include read-write/permit-in-way
--- @include has-field
--- @include read-write/is-writer
--- @include holder
--- @include ttl-replies
--- @include suffixed
--- @include read-write/read-lease
--- @include read-write/is-reader
--- @include prefixed
--- @include line/line-of
--- @include line/place-before
--- @include server-time
--- @include read-write/why-reader-waits
--- @include tokens
--- @include expire
--- @include read-write/longest-hold
--- @include read-write/holds-in
--- @include read-write/longest-reader
--- @include read-write/fit-to-readers
--- @include read-write/write-read-lease
--- @include read-write/take-reader
--- @include answer-of
+-- @includes
 local reserve, pastLine = tonumber(ARGV[4]), ARGV[5] == '1'
 local count = #ARGV - 5
 

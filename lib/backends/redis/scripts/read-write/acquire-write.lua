@@ -17,28 +17,7 @@
 ]]
 -- @include acquisition-deadline
 -- @include acquisition-arguments
--- @include ttl-replies
--- @include type-of
--- @include is-owner
--- @include permits/first-to-end
--- @include lock-fields
--- @include read-write/permit-in-way
--- @include has-field
--- @include read-write/is-writer
--- @include holder
--- @include suffixed
--- @include read-write/read-lease
--- @include read-write/longest-hold
--- @include read-write/holds-in
--- @include read-write/longest-reader
--- @include read-write/why-writer-waits
--- @include tokens
--- @include prefixed
--- @include line/line-of
--- @include expire
--- @include read-write/set-write-lease
--- @include read-write/take-writer
--- @include answer-of
+-- @includes
 local reserve = tonumber(ARGV[4])
 local count = #ARGV - 4
 

@@ -11,22 +11,7 @@
   Returns an answer for each: how many clients listened, NOT_PUBLISHED (-2; also when others still hold the lock),
   { NOT_HELD (-1), server time in ms }, or { { error, types of the keys } }.
 ]]
--- @include has-field
--- @include suffixed
--- @include read-write/read-lease
--- @include read-write/is-reader
--- @include release-replies
--- @include server-time
--- @include prefixed
--- @include is-owner
--- @include ttl-replies
--- @include read-write/longest-hold
--- @include read-write/holds-in
--- @include read-write/longest-reader
--- @include read-write/fit-to-readers
--- @include becomes-shorter
--- @include publish-to
--- @include answer-of
+-- @includes
 local publish = ARGV[1]
 -- The locks whose lines may have to be served, by the keys under which their places would be.
 local changed, lines = {}, {}
@@ -70,16 +55,7 @@ if type(lineCount) ~= 'number' or lineCount == 0 then
 end
 
 -- @include line/time-of-grant
--- @include line/first-in-line
--- @include type-of
--- @include line/permit-of-place
--- @include line/grant-permits
--- @include line/line-of
--- @include line/this-server
--- @include tokens
--- @include reserve-fenced-tokens
--- @include line/token-of-grant
--- @include line/serve-line
+-- @includes
 for _, lock in ipairs(changed) do
   -- The lock is released even if its line cannot be served. Others may listen whom this server does not count.
   pcall(serveLine, lock, publish, 0, true)

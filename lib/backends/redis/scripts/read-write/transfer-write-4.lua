@@ -21,35 +21,7 @@
 ]]
 -- @include acquisition-deadline
 -- @include acquisition-arguments
--- @include prefixed
--- @include has-field
--- @include read-write/is-writer
--- @include is-owner
--- @include ttl-replies
--- @include suffixed
--- @include read-write/read-lease
--- @include read-write/longest-hold
--- @include read-write/holds-in
--- @include read-write/longest-reader
--- @include read-write/fit-to-readers
--- @include read-write/end-writing
--- @include publish-to
--- @include line/first-in-line
--- @include type-of
--- @include line/permit-of-place
--- @include line/grant-permits
--- @include line/line-of
--- @include server-time
--- @include line/this-server
--- @include tokens
--- @include reserve-fenced-tokens
--- @include line/token-of-grant
--- @include line/serve-line
--- @include expire
--- @include read-write/set-write-lease
--- @include read-write/take-writer
--- @include becomes-shorter
--- @include line/wake-line-if-shorter
+-- @includes
 local lock, from, to = KEYS[2], ARGV[5], ARGV[6]
 local channel, former = prefixed('redisson_rwlock', lock), redis.call('PTTL', lock)
 

@@ -14,15 +14,7 @@
 
   Returns 1, or 0 when it does not exist.
 ]]
--- @include synchronizers/note-counter
--- @include synchronizers/requests
--- @include synchronizers/count-of
--- @include full-memory
--- @include synchronizers/remember-request
--- @include synchronizers/remember-although-full
--- @include publish-to
--- @include prefixed
--- @include synchronizers/publish-permits
+-- @includes
 local semaphore, note, latest = KEYS[1], KEYS[2], KEYS[3]
 local publish, sequence, lifetime, permits = ARGV[1], ARGV[2], ARGV[3], tonumber(ARGV[4])
 local kind = ARGV[6]

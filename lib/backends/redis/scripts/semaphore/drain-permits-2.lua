@@ -12,9 +12,7 @@
   Returns how many it took. Returns { 'expired', server time in ms } when it runs too late.
 ]]
 -- @include deadline
--- @include synchronizers/requests
--- @include synchronizers/count-of
--- @include synchronizers/remember-request
+-- @includes
 local semaphore, latest = KEYS[1], KEYS[2]
 local sequence, lifetime, isRepeated = ARGV[2], ARGV[3], ARGV[4] == '1'
 

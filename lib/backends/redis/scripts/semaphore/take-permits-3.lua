@@ -17,14 +17,7 @@
   Returns { 'expired', server time in ms } when it runs too late.
 ]]
 -- @include deadline
--- @include synchronizers/requests
--- @include synchronizers/count-of
--- @include synchronizers/note-counter
--- @include synchronizers/set-up
--- @include synchronizers/remember-request
--- @include publish-to
--- @include prefixed
--- @include synchronizers/publish-permits
+-- @includes
 local semaphore, note, latest = KEYS[1], KEYS[2], KEYS[3]
 local sequence, lifetime, isRepeated = ARGV[2], ARGV[3], ARGV[4] == '1'
 local publish, initial = ARGV[5], ARGV[6]

@@ -5,17 +5,7 @@
 
   Returns { owner, ... }. The list is empty when the lock is free.
 ]]
--- @include type-of
--- @include is-owner
--- @include permits/first-to-end
--- @include lock-fields
--- @include permits/permit-holders
--- @include server-time
--- @include read-write/holds-in
--- @include ttl-replies
--- @include suffixed
--- @include read-write/read-lease
--- @include read-write/longest-hold
+-- @includes
 local lock = KEYS[1]
 local owners = {}
 
