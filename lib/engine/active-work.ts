@@ -20,23 +20,39 @@ export interface Activity {
   readonly renewedPermits: number;
 }
 
+/** What waiting callers wait for. */
+export type Awaited = 'an answer' | 'this process' | 'another process';
+
+/** Callers that wait, and for what. */
+export interface AwaitingQueue extends WaitingQueue {
+  readonly awaited: Awaited;
+}
+
 /** A lease that has not been released yet. */
 interface OpenLease extends Lease, LockShare, Linked<OpenLease> {
   readonly locks: readonly HeldLock[];
+  /** See `LockLease.hasBody`. */
+  readonly hasBody: boolean;
   /** See `LockLease.abort`. */
   abort(reason: Error): void;
 }
 
 /** An unfinished acquisition of several locks. */
-interface SeveralLocks extends WaitingQueue {
-  readonly scoped: boolean;
+interface SeveralLocks extends AwaitingQueue {}
+
+/** A candidate for leadership. */
+interface ElectionCandidate {
+  readonly name: string;
+  readonly method: string;
+  readonly waitsForCaller: boolean;
+  stop(): Promise<void>;
 }
 
 /** The callers of a semaphore or latch. */
 interface PermitCallers {
-  readonly line: WaitingQueue;
+  readonly line: AwaitingQueue;
   readonly length: number;
-  rejectWaiters(): void;
+  recheck(): void;
   close(): Promise<void>;
 }
 
@@ -51,12 +67,7 @@ export class ActiveWork implements WaitingQueues {
   /** Unfinished acquisitions of several locks. A caller has an entry for each lock type. */
   readonly several = new Set<SeveralLocks>();
   /** Candidates for leadership. They run until they are stopped. */
-  readonly candidates = new Set<{
-    readonly name: string;
-    readonly method: string;
-    readonly waitsForCaller: boolean;
-    stop(): Promise<void>;
-  }>();
+  readonly candidates = new Set<ElectionCandidate>();
   /** By kind and key: see Synchronizers. */
   readonly permitQueues = new Map<string, PermitCallers>();
   /** The number of permits that the service renews. Set by Synchronizers. */
@@ -114,18 +125,23 @@ export class ActiveWork implements WaitingQueues {
     this.changed();
   }
 
+  candidateEnded(candidate: ElectionCandidate): void {
+    this.candidates.delete(candidate);
+    this.changed();
+  }
+
   severalEnded(locks: SeveralLocks): void {
     this.several.delete(locks);
     this.changed();
   }
 
-  // ── All waiting callers, for OutageLimit and PingWhileWaiting ─────────────────────────────────────────────────────
+  // ── All waiting callers, for OutageLimit, PingWhileWaiting and Shutdown ─────────────────────────────────────────────────────
 
   get isEmpty(): boolean {
     return this.hasNoQueues && this.permitQueues.size === 0;
   }
 
-  forEach(visit: (queue: WaitingQueue) => void): void {
+  forEach(visit: (queue: AwaitingQueue) => void): void {
     // Callers of several names come first, because each of them also waits in the queue of one name. That wait ends
     // together with theirs.
     for (const caller of [...this.several]) visit(caller);
@@ -135,12 +151,12 @@ export class ActiveWork implements WaitingQueues {
 
   // ── Ends ──────────────────────────────────────────────────────────────────────────────────────────────────────
 
-  /** Called when some work has ended. */
+  /** Called when some work has ended and, during shutdown, when callers have to wait. */
   changed(): void {
     for (const listener of this.listeners) listener();
   }
 
-  /** Calls `listener` whenever some work ends, until the returned function is called. */
+  /** Calls `listener` at each of these changes, until the returned function is called. */
   watch(listener: () => void): () => void {
     this.listeners.add(listener);
     return () => void this.listeners.delete(listener);

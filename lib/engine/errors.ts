@@ -72,8 +72,9 @@ export class LockBusyError extends LockError {
     readonly holder: string | undefined,
     readonly fixedLease = false,
     holderClient?: HolderClient,
+    options?: { cause?: unknown },
   ) {
-    super(message, lockName);
+    super(message, lockName, options);
     Object.defineProperty(this, 'holderClient', { value: holderClient });
   }
 }

@@ -205,7 +205,7 @@ export class LockEngine {
     checkLeadOptions(options, what);
     const { group } = options;
     const terms = standByTerms(this.termsOf({ group }, { group: '', method, skips: false }));
-    if (services.admission.isClosing) throw shutdownError(what, name);
+    if (services.admission.isEnding) throw shutdownError(what, name);
     const acquire = (signal: AbortSignal) => this.acquireUnder(name, { ...terms, signal }, what);
     const candidate = new Candidate(services, name, options, acquire, this.settings.shutdownTimeout, method);
     candidate.start();
@@ -272,10 +272,16 @@ export class LockEngine {
     return { ...own, ...this.synchronizers.activity() };
   }
 
+  /** Starts the clock of the shutdown, and lets leaders step down. Locks are granted as ever. */
+  beginShutdown(): void {
+    this.shutdown.begin();
+  }
+
   /**
-   * Stops new work and waits up to `shutdownTimeout` for held locks. Then aborts the signals of the remaining leases.
-   * Their locks are neither renewed nor released, because the bodies may still be running. They lapse when their leases
-   * end.
+   * Waits, until `shutdownTimeout` after {@link beginShutdown} at most, for what is held, asked for or waited for. Only
+   * callers that wait for another process are refused at once. Then everybody is refused, and the signals of the
+   * remaining leases abort. Their locks are neither renewed nor released, because the bodies may still be running. They
+   * lapse when their leases end.
    */
   drain(): Promise<void> {
     return this.shutdown.drain();
@@ -290,8 +296,8 @@ export class LockEngine {
   }
 
   /** Whether shutdown has begun. */
-  get isClosing(): boolean {
-    return this.services.admission.isClosing;
+  get isEnding(): boolean {
+    return this.services.admission.isEnding;
   }
 
   /** @throws LockKeyError, with a message that begins with `what`, when the name is invalid */

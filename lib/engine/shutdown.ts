@@ -1,19 +1,44 @@
+import type { AwaitingQueue } from './active-work.js';
 import { LockAbortedError } from './errors.js';
 import type { Synchronizers } from './permits/synchronizers.js';
-import { leasesWaitingFor } from './scope/lock-scope.js';
+import { leasesWaitingFor, type ScopedLease } from './scope/lock-scope.js';
 import type { Services } from './services.js';
+import type { Caller } from './wait/caller.js';
 import { settlesWithin } from './wait/settles-within.js';
 import { waitEndedError } from './wait/wait-errors.js';
 
 /** How much of the last commandTimeout is reserved for closing connections at most, in milliseconds. */
 const LONGEST_CLOSE = 500;
 
-/** Ends a service in order: it admits no new work, waits a limited time for held locks, then ends everything else. */
+/**
+ * For how many turns of the event loop nothing has to be left before a service closes. What follows a body begins by
+ * then, for example the next call of a loop.
+ */
+const QUIET_TURNS = 2;
+
+/** Warnings name this many locks at most. */
+const MOST_NAMES = 10;
+
+/**
+ * Ends a service in order, so that what was begun ends:
+ *
+ * 1. `begin`: the clock starts. Leaders step down, and locks are granted as ever.
+ * 2. `drain`: callers that wait for another process are refused. All others are served, until nothing is held or waited
+ *    for, or the clock has ended. Then everybody is refused, and what is still held lapses.
+ * 3. `close`: what is unanswered is settled, and the backend is closed.
+ *
+ * If the clock ends before `drain`, the application still waits for its bodies. So their signals abort, and nobody waits
+ * any more, but what is held is renewed, and what is free is granted.
+ */
 export class Shutdown {
-  /** When shutdown stops waiting for bodies. */
-  private drainUntil = 0;
+  /** The end of the clock, on the monotonic clock. */
+  private end: number | undefined;
+  /** The leases of the body that has begun the shutdown, and may wait for itself. */
+  private around: ReadonlySet<ScopedLease> = new Set();
+  private hasWarned = false;
   private drained: Promise<void> | undefined;
   private closed: Promise<void> | undefined;
+  private stopLimiting: () => void = () => {};
 
   /** Both time-outs are in milliseconds. */
   constructor(
@@ -23,14 +48,34 @@ export class Shutdown {
     private readonly commandTimeout: number,
   ) {}
 
+  begin(): void {
+    if (this.end !== undefined) return;
+    const { work, runtime, admission } = this.services;
+    admission.isEnding = true;
+    this.end = runtime.monotonic() + this.shutdownTimeout;
+    this.around = leasesWaitingFor(this.services);
+    // Each waits for its body for as long as the clock runs.
+    runtime.detached(() => {
+      for (const candidate of work.candidates) this.services.events.unawaited(candidate.stop());
+    });
+    const timer = runtime.timer(this.shutdownTimeout, () => this.limit());
+    this.stopLimiting = () => timer.cancel();
+  }
+
   drain(): Promise<void> {
-    this.drained ??= this.services.runtime.detached(() => this.waitForBodies().then(() => this.abortTheRest()));
+    this.begin();
+    this.drained ??= this.services.runtime.detached(() => this.untilNothingIsLeft().then(() => this.leaveTheRest()));
     return this.unlessItWaitsForItself(this.drained);
   }
 
   close(): Promise<void> {
-    this.closed ??= this.services.runtime.detached(() => this.drain().then(() => this.end()));
+    this.closed ??= this.services.runtime.detached(() => this.drain().then(() => this.closeBackend()));
     return this.unlessItWaitsForItself(this.closed);
+  }
+
+  private get timeLeft(): number {
+    const { end = Number.POSITIVE_INFINITY } = this;
+    return end - this.services.runtime.monotonic();
   }
 
   /**
@@ -48,79 +93,137 @@ export class Shutdown {
     );
   }
 
-  private async waitForBodies(): Promise<void> {
-    const { work, runtime, admission } = this.services;
-    const { synchronizers, shutdownTimeout } = this;
-    admission.isClosing = true;
-    this.drainUntil = runtime.monotonic() + shutdownTimeout;
-    // Leaders stop first, so that another process leads as soon as possible. Each waits at most shutdownTimeout for its
-    // body.
-    const stopped = Promise.all([...work.candidates].map((candidate) => candidate.stop()));
-    this.rejectWaiters(({ scoped }) => !scoped);
-    synchronizers.rejectWaiters();
-    await this.until(() => work.isIdle && synchronizers.renewedPermits.isEmpty, shutdownTimeout);
-    // Leaders may still be running onRevoked.
-    await settlesWithin(this.drainUntil - runtime.monotonic(), stopped, runtime);
+  // ── The clock has ended, and the application still waits for bodies ────────────────────────────────────────────────
+
+  private limit(): void {
+    const { work } = this.services;
+    this.refuse(() => true);
+    // Who asks is answered, and gets what is free.
+    this.stopLimiting = work.watch(this.oncePerTurn(() => this.refuse(({ awaited }) => awaited !== 'an answer')));
+    const [closer] = [...this.around].filter(({ released }) => !released);
+    const remedy =
+      closer === undefined
+        ? ''
+        : `. The body that holds '${closer.name}' has called app.close(). If it handles a request, NestJS waits for it, and it waits for NestJS: let it call app.close() without await`;
+    this.warnOfHeld(
+      `; their signals are aborted. They are renewed while the application waits for their bodies${remedy}`,
+    );
+    for (const lease of work.leases) lease.requestEnd(stoppedWaiting(lease.name));
   }
 
-  private abortTheRest(): void {
-    const { work, events, admission } = this.services;
-    admission.isClosed = true;
-    this.rejectWaiters(() => true);
-    const leases = [...work.leases];
-    if (leases.length === 0) return;
-    const names = leases.map((lease) => lease.name);
-    events.logger.warn(
-      `Shutdown: ${names.length} lock${names.length > 1 ? 's are' : ' is'} still held after ${this.shutdownTimeout} ms (${names.slice(0, 10).join(', ')}); their signals are aborted, and the locks end with their leases`,
-    );
-    for (const lease of leases) {
-      work.leases.remove(lease);
-      const message = `Shutdown stopped waiting for the body that holds '${lease.name}'`;
-      lease.abort(new LockAbortedError(message, lease.name));
+  /** Calls `listener` in the next turn of the event loop, however often the returned function is called until then. */
+  private oncePerTurn(listener: () => void): () => void {
+    let isDue = false;
+    return () => {
+      if (isDue) return;
+      isDue = true;
+      this.services.runtime.nextTurn(() => {
+        isDue = false;
+        if (!this.services.admission.isClosed) listener();
+      });
+    };
+  }
+
+  // ── The last hook ──────────────────────────────────────────────────────────────────────────────────────────────────
+
+  private async untilNothingIsLeft(): Promise<void> {
+    const { admission, work } = this.services;
+    this.stopLimiting();
+    admission.isDraining = true;
+    for (const queue of work.queues.values()) queue.endIfIdle();
+    for (let quietTurns = 0; quietTurns < QUIET_TURNS && this.timeLeft > 0; ) {
+      this.refuse(({ awaited }, { keepsWaiting }) => awaited === 'another process' && !keepsWaiting);
+      quietTurns = this.isIdle ? quietTurns + 1 : 0;
+      if (quietTurns === 0) await this.change(this.timeLeft);
+      await new Promise<void>((resolve) => {
+        this.services.runtime.nextTurn(resolve);
+      });
     }
   }
 
-  private rejectWaiters(whom: (caller: { readonly scoped: boolean }) => boolean): void {
-    const { queues, several } = this.services.work;
-    for (const { line } of queues.values())
-      line.refuseWhere((caller) => (whom(caller) ? waitEndedError(caller) : undefined));
-    for (const locks of several) if (whom(locks)) locks.refuseWhere(waitEndedError);
+  private get isIdle(): boolean {
+    const { work } = this.services;
+    const isWaiting = !work.isEmpty || work.candidates.size > 0;
+    return !isWaiting && work.isIdle && this.synchronizers.renewedPermits.isEmpty;
   }
 
-  private async end(): Promise<void> {
+  /** From now on, everybody is refused. */
+  private leaveTheRest(): void {
+    const { work, admission } = this.services;
+    admission.isClosed = true;
+    this.refuse(() => true);
+    this.warnOfHeld(
+      this.hasWarned
+        ? ', and the application waits no longer. The locks are not renewed any more, and end with their leases'
+        : '; their signals are aborted, and the locks end with their leases',
+    );
+    for (const lease of [...work.leases]) {
+      work.leases.remove(lease);
+      lease.abort(stoppedWaiting(lease.name));
+    }
+  }
+
+  /** Refuses callers that wait. */
+  private refuse(isMeant: (queue: AwaitingQueue, caller: Caller<never>) => boolean): void {
+    this.services.work.forEach((queue) => {
+      queue.refuseWhere((caller) => (isMeant(queue, caller) ? waitEndedError(caller) : undefined));
+    });
+  }
+
+  private warnOfHeld(consequence: string): void {
+    const { work, events } = this.services;
+    const { length } = work.leases;
+    if (length === 0) return;
+    this.hasWarned = true;
+    const names: string[] = [];
+    for (const { name, hasBody } of work.leases) {
+      if (names.length === MOST_NAMES) break;
+      names.push(hasBody ? name : `${name} without a body, from acquire()`);
+    }
+    events.logger.warn(
+      `Shutdown: ${length} lock${length > 1 ? 's are' : ' is'} still held after ${this.shutdownTimeout} ms (${names.join(', ')})${consequence}`,
+    );
+  }
+
+  // ── The end ────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+  private async closeBackend(): Promise<void> {
     const { backend, presence, runtime, work } = this.services;
     const { synchronizers, commandTimeout } = this;
     for (const queue of work.queues.values()) queue.endIfIdle();
-    const end = Math.max(this.drainUntil, runtime.monotonic()) + commandTimeout;
+    const end = runtime.monotonic() + Math.max(0, this.timeLeft) + commandTimeout;
     const time = end - Math.min(LONGEST_CLOSE, commandTimeout / 4) - runtime.monotonic();
-    const answered = Promise.all([this.waitForAnswers(time), synchronizers.close(), presence.leave()]);
+    // Acquisitions whose callers have left are answered and given back, and waiters are removed from the backend.
+    const settled = this.until(() => work.isAnswered, time);
+    const answered = Promise.all([settled, synchronizers.close(), presence.leave()]);
     await settlesWithin(time, answered, runtime);
     synchronizers.abandon();
     this.services.stop();
     await settlesWithin(end - runtime.monotonic(), backend.close(), runtime);
   }
 
-  /**
-   * Waits until acquisitions whose callers have left are answered and given back, and waiters are removed from the
-   * backend. This needs an open backend.
-   */
-  private waitForAnswers(time: number): Promise<void> {
-    return this.until(() => this.services.work.isAnswered, time);
-  }
-
   /** Waits, at most `time` milliseconds, until a condition on the unfinished work holds. */
   private async until(condition: () => boolean, time: number): Promise<void> {
-    if (condition()) return;
+    const { runtime } = this.services;
+    const end = runtime.monotonic() + time;
+    while (!condition() && runtime.monotonic() < end) await this.change(end - runtime.monotonic());
+  }
+
+  /** Waits, at most `time` milliseconds, for the next change of the unfinished work. */
+  private async change(time: number): Promise<void> {
     const { work, runtime } = this.services;
     let unwatch = () => {};
     await new Promise<void>((resolve) => {
       const timer = runtime.timer(time, resolve, 'keep-alive');
       unwatch = work.watch(() => {
-        if (!condition()) return;
         timer.cancel();
         resolve();
       });
     });
     unwatch();
   }
+}
+
+function stoppedWaiting(name: string): LockAbortedError {
+  return new LockAbortedError(`Shutdown stopped waiting for the body that holds '${name}'`, name);
 }

@@ -1,4 +1,4 @@
-import type { OnApplicationBootstrap, OnApplicationShutdown, OnModuleInit } from '@nestjs/common';
+import type { OnApplicationBootstrap, OnModuleInit } from '@nestjs/common';
 import type { ModulesContainer } from '@nestjs/core';
 import { LockConfigurationError } from '../engine/errors.js';
 import type { LockService } from '../service/lock-service.js';
@@ -16,7 +16,7 @@ export type NestProvider = NestModule['providers'] extends Map<unknown, infer P>
  * with decorated methods, and gives them their lock service. A global module does so before the first `onModuleInit` of
  * other modules.
  */
-export class LockServiceExplorer implements OnModuleInit, OnApplicationBootstrap, OnApplicationShutdown {
+export class LockServiceExplorer implements OnModuleInit, OnApplicationBootstrap {
   private readonly token: symbol;
   private readonly attached: Lockable[] = [];
 
@@ -45,7 +45,7 @@ export class LockServiceExplorer implements OnModuleInit, OnApplicationBootstrap
   }
 
   /** Allows an object that outlives the application (`useValue`) to be used in another application. */
-  onApplicationShutdown(): void {
+  detach(): void {
     for (const instance of this.attached.splice(0)) instance[this.token] = undefined;
   }
 

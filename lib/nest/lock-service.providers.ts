@@ -1,20 +1,17 @@
-import {
-  type BeforeApplicationShutdown,
-  type OnApplicationShutdown,
-  type OnModuleInit,
-  type Provider,
-  Scope,
-} from '@nestjs/common';
+import { type OnModuleInit, type Provider, Scope } from '@nestjs/common';
 import { ModulesContainer } from '@nestjs/core';
 import { LockConfigurationError } from '../engine/errors.js';
 import { LockService } from '../service/lock-service.js';
 import { LeaderExplorer } from './leader/leader.explorer.js';
 import { LockServiceExplorer, type NestProvider } from './lock-service.explorer.js';
+import { LockShutdown } from './lock-shutdown.module.js';
 import { getLockServiceToken, lockServiceClasses } from './redis-lock.constants.js';
 import { openService, orCloseServices } from './refused-start.js';
 
+const LOCKS_TO_CLOSE = Symbol('nestjs-redis-lock.locks-to-close');
+
 /**
- * The providers of a module that has a lock service. The service without a name is provided by its class, and its token
+ * The providers of a module that has a lock service, and imports LockShutdownModule. The service without a name is provided by its class, and its token
  * is an alias, so that `overrideProvider(LockService)` reaches decorated methods too.
  */
 export function provideLockService(
@@ -30,7 +27,8 @@ export function provideLockService(
       provide: service,
       useFactory: (modules: ModulesContainer, given: never) =>
         replacementOf(token, modules) ?? openService(modules, () => makeService(given)),
-      inject: [ModulesContainer, dependency],
+      // LockShutdown refuses a module that is loaded lazily, so no service is created then.
+      inject: [ModulesContainer, dependency, LockShutdown],
     },
     ...aliases,
     {
@@ -38,7 +36,14 @@ export function provideLockService(
       useFactory: (modules: ModulesContainer) => new RequestScopeCheck(service, modules),
       inject: [ModulesContainer],
     },
-    { provide: LockShutdown, useFactory: (locks: LockService) => new LockShutdown(locks), inject: [token] },
+    {
+      provide: LOCKS_TO_CLOSE,
+      useFactory: (shutdown: LockShutdown, locks: LockService, explorer: LockServiceExplorer) => {
+        shutdown.add(locks);
+        shutdown.onClosed(() => explorer.detach());
+      },
+      inject: [LockShutdown, token, LockServiceExplorer],
+    },
     {
       provide: LockServiceExplorer,
       useFactory: (locks: LockService, modules: ModulesContainer) => new LockServiceExplorer(locks, name, modules),
@@ -55,7 +60,7 @@ export function provideLockService(
 /** The value that a test has provided instead of the alias. No service is then created, because it would connect. */
 function replacementOf(token: symbol, modules: ModulesContainer): LockService | undefined {
   for (const { providers } of modules.values()) {
-    const provider = providers.has(LockShutdown) ? providers.get(token) : undefined;
+    const provider = providers.has(LockServiceExplorer) ? providers.get(token) : undefined;
     const isValue = provider?.isAlias !== true && provider?.metatype === null;
     if (isValue && provider?.instance) return provider.instance as LockService;
   }
@@ -111,20 +116,4 @@ function requestScopedIn(provider: NestProvider, seen: Set<NestProvider>): strin
     if (cause !== undefined) return cause;
   }
   return undefined;
-}
-
-/**
- * Waits for running bodies before the application shuts down, then closes the connections that the service opened. A
- * mock that replaces the service in a test may lack `drain` and `close`.
- */
-class LockShutdown implements BeforeApplicationShutdown, OnApplicationShutdown {
-  constructor(private readonly locks: Partial<Pick<LockService, 'drain' | 'close'>> | undefined) {}
-
-  async beforeApplicationShutdown(): Promise<void> {
-    await this.locks?.drain?.();
-  }
-
-  async onApplicationShutdown(): Promise<void> {
-    await this.locks?.close?.();
-  }
 }

@@ -5,6 +5,7 @@ import { createLockServiceWith } from '../service/create-lock-service.js';
 import type { LockService } from '../service/lock-service.js';
 import type { RedisLockOptions } from '../service/redis-lock-options.js';
 import { lockServiceTokens, provideLockService } from './lock-service.providers.js';
+import { LockShutdownModule } from './lock-shutdown.module.js';
 import { REDIS_LOCK_OPTIONS } from './redis-lock.constants.js';
 import type { RedisLockAsyncOptions, RedisLockFactoryOptions } from './redis-lock-async.options.js';
 
@@ -27,8 +28,8 @@ const { ConfigurableModuleClass } = new ConfigurableModuleBuilder<RedisLockFacto
  * ```
  *
  * Import it once, in the root module; to use several Redis servers, import it once for each, all but one with a `name`.
- * On shutdown (`app.close()`, or a signal after `app.enableShutdownHooks()`) it waits for running bodies, then closes
- * its own connections.
+ * On shutdown (`app.close()`, or a signal after `app.enableShutdownHooks()`) it grants locks as ever until the servers and
+ * workers of the application have stopped, waits for what still holds or wants one, and closes its connections last.
  *
  * @throws LockConfigurationError when the application starts, naming the option that is wrong
  * @publicApi
@@ -104,6 +105,7 @@ function withLockService(definition: DynamicModule, { name, isGlobal = true }: M
   return {
     ...definition,
     global: isGlobal,
+    imports: [...(definition.imports ?? []), LockShutdownModule],
     providers: [...(definition.providers ?? []), ...provideLockService(name, makeService, REDIS_LOCK_OPTIONS)],
     exports: lockServiceTokens(name),
   };

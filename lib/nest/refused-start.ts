@@ -1,4 +1,5 @@
 import type { ModulesContainer } from '@nestjs/core';
+import { LockConfigurationError } from '../engine/errors.js';
 
 interface Startable {
   /** From now on, it keeps the process alive until it is closed. */
@@ -36,13 +37,20 @@ export function openService<Service extends Startable>(
 ): Promise<Service> {
   if (!starting.has(modules)) starting.set(modules, new Set());
   return orCloseServices(modules, async () => {
+    if (started.has(modules)) throw loadedLazily();
     const service = await create();
     // NestJS creates the providers of several modules at the same time.
     if (refused.has(modules)) await service.close();
-    else if (started.has(modules)) service.keepAlive();
     else starting.get(modules)?.add(service);
     return service;
   });
+}
+
+/** NestJS calls no hooks in such a module, so nothing would close its lock service. */
+export function loadedLazily(): LockConfigurationError {
+  return new LockConfigurationError(
+    'RedisLockModule is imported by a module that is loaded lazily. NestJS calls no shutdown hooks there, so nothing would release its locks and close its connections: import it into the root module',
+  );
 }
 
 /** From now on, what fails is a module that is loaded lazily, and the application continues without it. */

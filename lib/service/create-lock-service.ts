@@ -132,7 +132,7 @@ const PATIENCE = 2_000;
 function warnWhenNotConnected(engine: LockEngine): void {
   const { backend, runtime } = engine.settings;
   runtime.timer(PATIENCE, () => {
-    const error = engine.isClosing ? undefined : backend.connectionError;
+    const error = engine.isEnding ? undefined : backend.connectionError;
     if (error !== undefined)
       engine.warn(
         `${backend.description}: not connected after ${PATIENCE / 1_000} s (${error.message}). Acquisitions wait for the connection, for outageTimeout at most. With connect: 'eager', the application does not start without a connection`,

@@ -489,8 +489,18 @@ export class LockService {
   }
 
   /**
-   * Stops granting locks, and waits up to `shutdownTimeout` for the bodies that hold one. After that, the signals of
-   * the bodies that are still running are aborted, and their locks expire.
+   * Starts the clock of the shutdown, which ends after `shutdownTimeout`, and asks leaders to step down. Locks are
+   * granted as ever. @internal
+   */
+  beginShutdown(): void {
+    this.engine.beginShutdown();
+  }
+
+  /**
+   * Lets everything end that was begun, for `shutdownTimeout` at most. Call it when nothing new begins any more. Calls
+   * that wait for another process are refused with LockAbortedError. All others get their locks, until nothing is held
+   * or waited for. Then every call is refused; the signals of bodies that are still running abort, and their locks end
+   * with their leases.
    */
   drain(): Promise<void> {
     return this.engine.drain();

@@ -65,7 +65,10 @@ export interface RedisLockOptions {
    * service keeps trying to renew the locks that it holds until their leases end.
    */
   readonly outageTimeout?: Duration;
-  /** How long shutdown waits for running bodies before it aborts their signals. Default `'10s'`. */
+  /**
+   * How long a shutdown waits, from `beforeApplicationShutdown` on, for locks that are held or waited for. After that, waits
+   * end, and the signals of running bodies abort. Default `'10s'`.
+   */
   readonly shutdownTimeout?: Duration;
   /**
    * What happens if a lock was lost while a body ran: `'throw'` LockLostError (default), or `'warn'` and return the

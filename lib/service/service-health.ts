@@ -57,7 +57,7 @@ export class ServiceHealth {
     const { runtime } = settings;
     const started = runtime.monotonic();
     let failure: Error | undefined;
-    const probed = services.admission.isClosing ? undefined : this.probed();
+    const probed = services.admission.isEnding ? undefined : this.probed();
     const answer = await this.ping().catch((error: Error) => {
       failure = error;
     });
@@ -70,7 +70,7 @@ export class ServiceHealth {
     const recentLosses = this.losses.filter((at) => runtime.monotonic() - at < RECENTLY).length;
     const refusal = this.refusal();
     const problems = [
-      services.admission.isClosing ? 'the lock service is shutting down and grants no more locks' : [],
+      services.admission.isEnding ? 'the lock service is shutting down' : [],
       failure?.message ?? (unlockable && `no lock can be acquired: ${unlockable.message}`) ?? refusal?.problem ?? [],
       listening === false ? 'messages about releases do not arrive, so waiters may sleep longer' : [],
       lateRenewals > 0 ? `the renewals of ${lateRenewals} held locks are late` : [],

@@ -1,5 +1,6 @@
 import { type DynamicModule, Logger, Module, type Provider } from '@nestjs/common';
 import { lockServiceTokens, provideLockService } from '../nest/lock-service.providers.js';
+import { LockShutdown, LockShutdownModule } from '../nest/lock-shutdown.module.js';
 import type { LockService } from '../service/lock-service.js';
 import { LockTestingController, type LockTestingOptions } from './lock-testing.controller.js';
 import { PassThroughLockService } from './pass-through.service.js';
@@ -45,19 +46,24 @@ function define(
   const providers: Provider[] = [
     {
       provide: CONTROLLER,
-      useFactory: () => new TestingControllerOfApplication({ logger: new Logger('RedisLock'), ...options }),
+      useFactory: (shutdown: LockShutdown) => {
+        const testing = new LockTestingController({ logger: new Logger('RedisLock'), ...options });
+        shutdown.add({ close: () => testing.close() });
+        return testing;
+      },
+      inject: [LockShutdown],
     },
     { provide: controller, useExisting: CONTROLLER },
     ...provideLockService(name, toService, CONTROLLER),
   ];
-  return { module: LockTestingModule, global: isGlobal, providers, exports: [controller, ...lockServiceTokens(name)] };
-}
-
-/** Closed with its application, after LockShutdown has waited for running bodies. */
-class TestingControllerOfApplication extends LockTestingController {
-  async onApplicationShutdown(): Promise<void> {
-    await this.close();
-  }
+  const imports = [LockShutdownModule];
+  return {
+    module: LockTestingModule,
+    global: isGlobal,
+    imports,
+    providers,
+    exports: [controller, ...lockServiceTokens(name)],
+  };
 }
 
 /**

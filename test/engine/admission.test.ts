@@ -11,14 +11,8 @@ describe('the admission of callers to a service', () => {
     const scope = new LockScope(lease as unknown as ScopedLease, undefined);
     return lockScopes.run(scope, () => work(scope, lease));
   };
-  const shuttingDown = (isClosed: boolean) => {
-    const admission = new Admission(service);
-    admission.isClosing = true;
-    admission.isClosed = isClosed;
-    return admission;
-  };
 
-  it('lets everybody in until shutdown begins, and says who runs in a scope of the service', () => {
+  it('lets everybody in, and says who runs in a scope of the service', () => {
     const admission = new Admission(service);
     expect(admission.admit('acquire()', 'order')).toBe(false);
     inScopeOf(service, () => {
@@ -28,25 +22,26 @@ describe('the admission of callers to a service', () => {
     inScopeOf({}, () => expect(admission.admit('acquire()', 'order')).toBe(false));
   });
 
-  it('lets only callers in a live scope of the service in while it shuts down', () => {
-    const admission = shuttingDown(false);
+  it('lets everybody in until the end of a shutdown', () => {
+    const admission = new Admission(service);
+    admission.isEnding = admission.isDraining = true;
     const admit = () => admission.admit('acquire()', 'order');
-    expect(admit).toThrow(LockAbortedError);
-    expect(admit).toThrow('acquire(): the lock service is shutting down');
-    inScopeOf({}, () => expect(admit).toThrow(LockAbortedError));
+    expect(admit()).toBe(false);
     inScopeOf(service, (scope, lease) => {
       expect(admit()).toBe(true);
       lease.live = false;
-      expect(admit).toThrow(LockAbortedError);
+      expect(admit()).toBe(false);
       lease.live = true;
       scope.end();
-      expect(admit).toThrow(LockAbortedError);
+      expect(admit()).toBe(false);
     });
   });
 
   it('lets nobody in after that', () => {
-    const admission = shuttingDown(true);
+    const admission = new Admission(service);
+    admission.isClosed = true;
     expect(() => admission.admit('acquire()', 'order')).toThrow(LockAbortedError);
+    expect(() => admission.admit('acquire()', 'order')).toThrow('acquire(): the lock service is shutting down');
     inScopeOf(service, () => expect(() => admission.admit('acquire()', 'order')).toThrow(LockAbortedError));
   });
 

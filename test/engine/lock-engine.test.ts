@@ -192,9 +192,9 @@ describe('an engine', () => {
 
   it('says whether it is shutting down', async () => {
     const { engine } = (await world.process()).locks;
-    expect(engine.isClosing).toBe(false);
-    void engine.drain();
-    expect(engine.isClosing).toBe(true);
+    expect(engine.isEnding).toBe(false);
+    engine.beginShutdown();
+    expect(engine.isEnding).toBe(true);
     expect(() => engine.lead('cleaner', { onElected: async () => {} })).toThrow('lead(): the lock service is shutting');
   });
 

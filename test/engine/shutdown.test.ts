@@ -12,7 +12,7 @@ describe('shutdown', () => {
   it('is over at once when nothing is held', async () => {
     const { locks, runtime } = await world.process(settings);
     await locks.withLock('order', async () => {});
-    await locks.close();
+    await runtime.until(locks.close());
     expect(runtime.monotonic()).toBe(0);
     await locks.close();
   });
@@ -71,48 +71,158 @@ describe('shutdown', () => {
     await runtime.until(closed);
   });
 
-  it('starts nothing new', async () => {
-    const { locks, backend } = await world.process(settings);
-    const lease = await locks.acquire('order');
-    void locks.drain();
-    const commands = backend.count();
-    for (const refusedCall of [
-      locks.acquire('stock'),
-      locks.tryAcquire('stock'),
-      locks.withLock('stock', async () => {}),
-      locks.acquire(['stock', 'basket']),
-      locks.getLock('stock').lock(),
-    ]) {
-      const error = await errorOf(refusedCall);
-      expect(error).toBeInstanceOf(LockAbortedError);
-      expect(error.message).toContain('shutting down');
-    }
-    expect(backend.count()).toBe(commands);
-    await lease.release();
+  it('begins with a clock, and grants locks as ever', async () => {
+    const { locks, runtime } = await world.process(settings);
+    const other = await world.process();
+    const theirs = await other.locks.acquire('busy');
+    locks.beginShutdown();
+    const waiting = locks.acquire('busy');
+    await (await locks.acquire('order')).release();
+    await runtime.advance(9_000);
+    await theirs.release();
+    await (await runtime.until(waiting)).release();
+    await (await locks.acquire('order')).release();
+    await runtime.until(locks.close());
+    expect(runtime.monotonic()).toBe(9_000);
   });
 
-  it('rejects waiters for one lock and for several, whether the holder is in this process or in another one', async () => {
+  it('admits those who come while it waits, until nothing is left, and nobody after that', async () => {
+    const { locks, runtime } = await world.process(settings);
+    const end = latch();
+    const log: string[] = [];
+    const body = locks
+      .withLock('order', () => end.promise)
+      .then(async () => {
+        for (const name of ['mail', 'stock']) await locks.withLock(name, async () => void log.push(name));
+        await locks.withLock(['a', 'b'], async () => void log.push('a, b'));
+      });
+    await runtime.settle();
+    const drained = locks.drain();
+    await runtime.advance(100);
+    const late = locks.withLock('late', async () => void log.push('late'));
+    await runtime.until(late);
+    end.open();
+    await runtime.until(Promise.all([body, drained]));
+    expect(log).toEqual(['late', 'mail', 'stock', 'a, b']);
+    expect(runtime.monotonic()).toBe(100);
+    for (const refused of [
+      locks.acquire('a'),
+      locks.tryAcquire('a'),
+      locks.acquire(['a', 'b']),
+      locks.getLock('a').lock(),
+    ])
+      expect(await errorOf(refused)).toMatchObject({ name: 'LockAbortedError', byShutdown: true });
+  });
+
+  it('serves those who wait behind a body of this process', async () => {
+    const { locks, runtime } = await world.process(settings);
+    const end = latch();
+    const kinds = [
+      (served: () => Promise<void>) => locks.withLock('order', served),
+      (served: () => Promise<void>) => locks.withLock(['order', 'stock'], served),
+      (served: () => Promise<void>) => locks.withLock('order', { newest: true }, served),
+      (served: () => Promise<void>) => locks.withLock('order', { type: 'fair' }, served),
+    ];
+    let count = 0;
+    const served = async () => void count++;
+    const body = locks.withLock('order', () => end.promise);
+    await runtime.settle();
+    const waiting = kinds.map((call) => call(served));
+    await runtime.advance(100);
+    const drained = locks.drain();
+    await runtime.advance(5_000);
+    end.open();
+    await runtime.until(Promise.all([body, ...waiting, drained]));
+    expect(count).toBe(kinds.length);
+  });
+
+  it('shares the result of a flight with those who wait for it', async () => {
+    const { locks, runtime } = await world.process(settings);
+    const end = latch();
+    let runs = 0;
+    const fly = () =>
+      locks.singleFlight('rates', async () => {
+        runs++;
+        await end.promise;
+        return 'done';
+      });
+    const flights = [fly(), fly()];
+    await runtime.settle();
+    const drained = locks.drain();
+    await runtime.advance(1_000);
+    flights.push(fly());
+    await runtime.settle();
+    end.open();
+    expect(await runtime.until(Promise.all(flights))).toEqual(['done', 'done', 'done']);
+    await runtime.until(drained);
+    expect(runs).toBe(1);
+  });
+
+  it('serves those who wait for a permit that a body of this process holds', async () => {
+    const { locks, runtime } = await world.process(settings);
+    await runtime.until(locks.getSemaphore('mail').trySetPermits(1));
+    const end = latch();
+    const body = locks.getSemaphore('mail').withPermit(() => end.promise);
+    await runtime.settle();
+    const waiting = locks.getSemaphore('mail').withPermit(async () => 'sent');
+    await runtime.settle();
+    const drained = locks.drain();
+    await runtime.advance(1_000);
+    end.open();
+    expect(await runtime.until(waiting)).toBe('sent');
+    await runtime.until(Promise.all([body, drained]));
+  });
+
+  it('refuses those who wait for another process, also if they come later or were behind a body here', async () => {
     const process = await world.process(settings);
     const { locks, runtime } = process;
     const other = await world.process();
-    const theirs = await other.locks.acquire('a');
-    const lease = await locks.acquire('b');
+    const theirs = [await other.locks.acquire('a'), await other.locks.acquire('f', { type: 'fair' })];
+    await runtime.until(other.locks.getSemaphore('mail').trySetPermits(0));
+    void other.locks.singleFlight('rates', () => new Promise<string>(() => {})).catch(() => {});
+    const end = latch();
+    const body = locks.withLock('b', () => end.promise);
+    const handed = errorOf(locks.acquire(['b', 'a']));
     const waiters = [
       locks.acquire('a'),
       locks.acquire('a', { waitTime: '1h' }),
-      locks.acquire('b'),
+      locks.acquire('a', { newest: true }),
       locks.acquire(['a', 'c']),
-      locks.acquire(['b', 'c']),
+      locks.acquire('f', { type: 'fair' }),
+      locks.getSemaphore('mail').acquire(),
+      locks.singleFlight('rates', async () => 'done'),
     ].map(errorOf);
     await runtime.advance(100);
     const drained = locks.drain();
-    for (const waiter of waiters) expect(await waiter).toBeInstanceOf(LockAbortedError);
-    await lease.release();
-    await runtime.until(drained);
+    for (const waiter of waiters) expect(await runtime.until(waiter)).toMatchObject({ byShutdown: true });
+    expect(await runtime.until(errorOf(locks.acquire('a')))).toMatchObject({ byShutdown: true });
     expect(runtime.monotonic()).toBe(100);
-    await theirs.release();
+    end.open();
+    expect(await runtime.until(handed)).toMatchObject({ byShutdown: true, lockName: 'a, b' });
+    await runtime.until(Promise.all([body, drained]));
+    expect(runtime.monotonic()).toBeLessThan(200);
+    for (const lease of theirs) await lease.release();
     await runtime.advance(1_000);
     expect(leftovers(process)).toEqual(NOTHING);
+  });
+
+  it('lets the newest call wait that has superseded others, here or in another process', async () => {
+    const [one, two] = [await world.process(settings), await world.process(settings)];
+    const { runtime } = one;
+    const other = await world.process();
+    const busy = await other.locks.acquire('index');
+    const call = ({ locks }: typeof one) => locks.withLock('index', { newest: true }, async () => 'indexed');
+    const superseded = [call(one), call(one)].map(errorOf);
+    await runtime.settle();
+    const newest = call(two);
+    await runtime.settle();
+    for (const error of superseded) expect(await error).toMatchObject({ name: 'LockSupersededError' });
+    const drained = [one.locks.drain(), two.locks.drain()];
+    await runtime.until(drained[0]);
+    await runtime.advance(3_000);
+    await busy.release();
+    expect(await runtime.until(newest)).toBe('indexed');
+    await runtime.until(drained[1]);
   });
 
   it('names the lock in each rejection', async () => {
@@ -128,7 +238,7 @@ describe('shutdown', () => {
       errorOf(locks.getCountDownLatch('done').await()),
     ];
     await world.runtime.settle();
-    const closed = locks.close();
+    await world.runtime.until(locks.close());
     const late = [errorOf(locks.acquire('order')), errorOf(locks.acquire(['order', 'stock']))];
     const errors = (await Promise.all([...waiting, ...late])) as LockAbortedError[];
     expect(errors.map(({ name }) => name)).toEqual(errors.map(() => 'LockAbortedError'));
@@ -140,7 +250,102 @@ describe('shutdown', () => {
       'order',
       'order, stock',
     ]);
-    await world.runtime.until(closed);
+  });
+
+  describe('when its clock ends before the application has stopped its servers and workers', () => {
+    const begun = async (more = {}) => {
+      const process = await world.process({ ...settings, watchdogTimeout: ms(3_000), ...more });
+      const other = await world.process();
+      return { ...process, process, other };
+    };
+
+    it('refuses all who wait, and those who would have to', async () => {
+      const { locks, runtime, process, other } = await begun();
+      const busy = await other.locks.acquire('busy', { leaseTime: '1h' });
+      const mine = await locks.acquire('mine');
+      const inside = errorOf(locks.withLock('body', () => locks.acquire('busy')));
+      const waiters = [
+        locks.acquire('busy'),
+        locks.acquire('mine'),
+        locks.acquire(['busy', 'mine']),
+        locks.acquire('busy', { newest: true }),
+      ].map(errorOf);
+      await runtime.advance(100);
+      locks.beginShutdown();
+      await runtime.advance(9_900);
+      const refused = (waiter: Promise<Error>) =>
+        waiter.then((error) => expect(error).toMatchObject({ byShutdown: true }));
+      await runtime.advance(200);
+      await Promise.all([inside, ...waiters].map(refused));
+      const late = [locks.acquire('busy'), locks.acquire('mine'), locks.acquire(['a', 'busy'])].map(errorOf);
+      await runtime.advance(10);
+      await Promise.all(late.map(refused));
+      await busy.release();
+      await mine.release();
+      await runtime.until(locks.close());
+      expect(leftovers(process)).toEqual(NOTHING);
+    });
+
+    it('tells bodies to stop, renews what they hold, and grants what is free', async () => {
+      const { locks, runtime, other, logger } = await begun();
+      const end = latch();
+      let held!: Lease;
+      const body = locks.withLock('job', async (lease) => {
+        held = lease;
+        await end.promise;
+        await locks.withLock('result', async () => {});
+        return lease.held;
+      });
+      await runtime.settle();
+      const { signal } = held;
+      locks.beginShutdown();
+      await runtime.advance(9_999);
+      expect(signal.aborted).toBe(false);
+      await runtime.advance(2);
+      expect(signal.reason).toMatchObject({ name: 'LockAbortedError' });
+      await runtime.advance(60_000);
+      expect([held.held, await other.locks.isLocked('job')]).toEqual([true, true]);
+      end.open();
+      expect(await runtime.until(body)).toBe(true);
+      const before = runtime.monotonic();
+      await runtime.until(locks.close());
+      expect(runtime.monotonic()).toBe(before);
+      expect(logger.warnings).toEqual([
+        'Shutdown: 1 lock is still held after 10000 ms (job); their signals are aborted. They are renewed while the application waits for their bodies',
+      ]);
+    });
+
+    it('lets lapse what is still held at the end', async () => {
+      const { locks, runtime, other, logger } = await begun();
+      let held!: Lease;
+      void locks.withLock('job', (lease) => {
+        held = lease;
+        return new Promise(() => {});
+      });
+      await runtime.settle();
+      locks.beginShutdown();
+      await runtime.advance(20_000);
+      const before = runtime.monotonic();
+      await runtime.until(locks.close());
+      expect(runtime.monotonic()).toBe(before);
+      expect(logger.warnings[1]).toBe(
+        'Shutdown: 1 lock is still held after 10000 ms (job), and the application waits no longer. The locks are not renewed any more, and end with their leases',
+      );
+      await runtime.advance(3_100);
+      expect([held.held, await other.locks.isLocked('job')]).toEqual([false, false]);
+    });
+
+    it('says so if the application was closed by a body that it waits for', async () => {
+      const { locks, runtime, logger } = await begun();
+      const body = locks.withLock('admin', async () => {
+        locks.beginShutdown();
+        await new Promise((resolve) => runtime.timer(20_000, () => resolve(undefined)));
+      });
+      await runtime.until(body);
+      expect(logger.warnings).toEqual([
+        expect.stringMatching(/^Shutdown: 1 lock is still held .*\(admin\).*app\.close\(\).*without await/),
+      ]);
+    });
   });
 
   it('lets live scopes acquire what they need to end', async () => {
@@ -397,14 +602,14 @@ describe('shutdown', () => {
   });
 
   it('releases what an acquisition under way still gets', async () => {
-    const { locks, backend, runtime } = await world.process(settings);
+    const { locks, backend, runtime } = await world.process({ shutdownTimeout: ms(1_000) });
     const other = await world.process();
     const answer = latch();
     backend.disturb(answerAfter(answer.promise), 'acquire');
     const waiting = errorOf(locks.acquire('order'));
     await runtime.settle();
     const closed = locks.close();
-    expect(await waiting).toBeInstanceOf(LockAbortedError);
+    expect(await runtime.until(waiting)).toBeInstanceOf(LockAbortedError);
     await runtime.settle();
     expect(await other.locks.isLocked('order')).toBe(true);
     answer.open();
@@ -462,15 +667,29 @@ describe('shutdown', () => {
       const { locks, runtime, logger } = await world.process(settings);
       const reasons: unknown[] = [];
       for (let n = 1; n <= count; n++) {
-        const { signal } = await locks.acquire(`order:${n}`);
-        signal.addEventListener('abort', () => reasons.push(signal.reason.message));
+        void locks.withLock(`order:${n}`, ({ signal }) => {
+          signal.addEventListener('abort', () => reasons.push(signal.reason.message));
+          return new Promise(() => {});
+        });
       }
+      await runtime.settle();
       await runtime.until(locks.drain());
       expect(logger.warnings).toEqual([expect.stringContaining(line)]);
       expect(reasons).toEqual(
         Array.from({ length: count }, (_, n) => `Shutdown stopped waiting for the body that holds 'order:${n + 1}'`),
       );
     });
+  });
+
+  it('names a lease that nobody has given back as one without a body', async () => {
+    const { locks, runtime, logger } = await world.process(settings);
+    await locks.acquire('order');
+    void locks.withLock('stock', () => new Promise(() => {}));
+    await runtime.settle();
+    await runtime.until(locks.close());
+    expect(logger.warnings).toEqual([
+      expect.stringContaining('2 locks are still held after 10000 ms (order without a body, from acquire(), stock); '),
+    ]);
   });
 
   it('rejects a change of a semaphore that gets no answer', async () => {
@@ -524,7 +743,7 @@ describe('shutdown', () => {
     await runtime.settle();
     expect(runtime.keepAliveTimers).toBeGreaterThan(0);
     end.open();
-    await Promise.all([body, drained]);
+    await runtime.until(Promise.all([body, drained]));
     expect(runtime.keepAliveTimers).toBe(0);
     await runtime.advance(1_000);
     expect(leftovers(process)).toEqual(NOTHING);
@@ -625,8 +844,8 @@ describe('shutdown', () => {
   });
 
   it('answers later questions with LockUnavailableError', async () => {
-    const { locks } = await world.process(settings);
-    await locks.close();
+    const { locks, runtime } = await world.process(settings);
+    await runtime.until(locks.close());
     await expect(locks.isLocked('order')).rejects.toThrow(LockUnavailableError);
     await expect(locks.acquire('order')).rejects.toThrow(LockAbortedError);
   });

@@ -18,7 +18,7 @@ import { Transfer } from './transfer-until-answered.js';
  *
  * @param terms their type is the ticket's
  * @throws LockLostError when the lock is free, LockNotOwnedError when somebody else holds it, LockUnavailableError,
- *   LockAbortedError when shutdown has begun
+ *   LockAbortedError when the service is closed
  */
 export async function adoptLock(
   table: LockTable,
@@ -29,7 +29,7 @@ export async function adoptLock(
 ): Promise<LockLease> {
   const { services } = table;
   const { admission } = services;
-  const scoped = admission.admit(what, name);
+  admission.admit(what, name);
   const started = startTime(services);
   const queue = table.queueOf(ticket.type, name, ticket.key) as LockQueue;
   await queue.awaitClaim();
@@ -46,8 +46,8 @@ export async function adoptLock(
   const held = queue.fulfil(granted, terms, granted.reply.token);
   const lease = table.createLease(held.alone, terms);
   announceAcquired(services, lease, started, ticketOwner(ticket.clientId, ticket.secret));
-  // Shutdown may have begun meanwhile, and would not wait for this lease.
-  if (!admission.isClosing || scoped) return lease;
+  // The service may have been closed meanwhile, so that nobody would renew this lease.
+  if (!admission.isClosed) return lease;
   await lease.release();
   throw shutdownError(what, name);
 }
@@ -70,7 +70,7 @@ async function transferFrom(
   /** The error for a failure after which the request is not repeated. */
   const finalError = (failure: BackendError): Error | undefined => {
     if (failure.kind !== 'unavailable') return permanentError({ name }, backend, failure);
-    if (admission.isClosing) return shutdownError(what, name);
+    if (admission.isClosed) return shutdownError(what, name);
     const isOver = runtime.monotonic() - calledAt >= outageTimeout;
     // An owner id that the backend has released must not be sent again.
     return isOver || failure.spent ? unavailableError({ name, terms }, backend, failure) : undefined;

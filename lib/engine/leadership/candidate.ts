@@ -224,7 +224,7 @@ export class Candidate implements Leadership {
     this.pause.wake();
     this.term?.lease.requestEnd(reason);
     if (!(await this.settlesInTime(this.running))) await this.abandon();
-    work.candidates.delete(this);
+    work.candidateEnded(this);
   }
 
   /**

@@ -45,6 +45,8 @@ export class LockLease implements ScopedLease, LockShare, ReleaseListener {
   ending: Promise<void> | undefined;
   private controller: AbortController | undefined;
   loss: LockLostError | undefined;
+  /** Whether a function runs, or ran, while the lease is held. Without one, only `release()` ends it. */
+  hasBody = false;
   /** The lock was detached, and stays locked after this lease. */
   detached = false;
   private shareGates: ShareGates | undefined;
@@ -170,6 +172,7 @@ export class LockLease implements ScopedLease, LockShare, ReleaseListener {
     const confirmed = this.confirm();
     if (confirmed !== undefined) await confirmed;
     const scope = new LockScope(this, scopeAround(this));
+    this.hasBody = true;
     try {
       return await lockScopes.run(scope, body, this);
     } finally {

@@ -2,10 +2,11 @@ import type { BackendError } from '../../backends/backend-error.js';
 import type { Runtime, Timer } from '../../backends/runtime.js';
 import type { Subscription, Wake } from '../../backends/subscription.js';
 import type { RequestId } from '../../backends/synchronizer-backend.js';
+import type { Awaited } from '../active-work.js';
 import { LockAbortedError, LockBusyError } from '../errors.js';
 import type { Services } from '../services.js';
 import { Caller, type WaitTerms } from '../wait/caller.js';
-import { type InLine, permanentError, waitEndedError } from '../wait/wait-errors.js';
+import { type InLine, permanentError } from '../wait/wait-errors.js';
 import { WaitingLine } from '../wait/waiting-line.js';
 import { WhenToAsk } from '../wait/when-to-ask.js';
 import { describeObstacle } from './describe-obstacle.js';
@@ -154,6 +155,7 @@ export class PermitQueue<Waiter extends PermitWaiter<never>> {
     readonly key: string,
     private readonly source: PermitSource<Waiter>,
     private readonly nextRequest: () => RequestId,
+    private readonly isHeldHere: () => boolean,
     private readonly retire: () => void,
   ) {
     this.line = new WaitingLine(services, this);
@@ -164,6 +166,11 @@ export class PermitQueue<Waiter extends PermitWaiter<never>> {
   /** The number of waiting callers, without those that try once. */
   get length(): number {
     return this.line.waiters.length - this.triers;
+  }
+
+  get awaited(): Awaited {
+    if (this.state !== 'resting') return 'an answer';
+    return this.isHeldHere() ? 'this process' : 'another process';
   }
 
   get isAsking(): boolean {
@@ -196,9 +203,9 @@ export class PermitQueue<Waiter extends PermitWaiter<never>> {
     this.advance();
   }
 
-  /** Shutdown: rejects all waiters except those in a lock scope, which may need the permits to finish. */
-  rejectWaiters(): void {
-    this.line.refuseWhere((waiter) => (waiter.scoped ? undefined : waitEndedError(waiter)));
+  /** Asks again if the callers rest. */
+  recheck(): void {
+    this.turn.recheck();
   }
 
   /** Rejects all waiters. Settles when the request under way is answered. */

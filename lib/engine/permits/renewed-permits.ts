@@ -75,6 +75,11 @@ export class RenewedPermits implements Renewer<RenewedPermit> {
     return [...this.semaphores.values()].reduce((sum, { byId }) => sum + byId.size, 0);
   }
 
+  /** Whether permits of the semaphore with this key are renewed. */
+  includes(key: string): boolean {
+    return this.semaphores.has(key);
+  }
+
   get isEmpty(): boolean {
     return this.semaphores.size === 0;
   }

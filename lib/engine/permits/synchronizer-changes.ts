@@ -111,6 +111,11 @@ export class SynchronizerChanges {
     return this.queues.size;
   }
 
+  /** Whether the object with this key is being changed. */
+  includes(key: string): boolean {
+    return this.queues.has(key);
+  }
+
   /** @throws BackendError, as a rejection */
   apply<Item, Reply>(
     backend: SynchronizerBackend,

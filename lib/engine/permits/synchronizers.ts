@@ -37,6 +37,8 @@ export class Synchronizers {
   private readonly changes: SynchronizerChanges;
   private requests = 0;
   private readonly warnings: SemaphoreWarnings;
+  /** How many bodies of this process hold permits of a semaphore, by its key. */
+  private readonly bodies = new Map<string, number>();
 
   /** @param watchdogTimeout the lease of permits without a leaseTime, in milliseconds */
   constructor(
@@ -111,7 +113,7 @@ export class Synchronizers {
 
   /** Runs `body` while these permits are taken, then gives them back. An error of `body` is thrown in any case. */
   async runWithPermits<T>(semaphore: Synchronizer, permits: number, body: () => T | Promise<T>): Promise<T> {
-    return this.runThenGiveBack(body, () => this.change(semaphore, releasePermits, permits));
+    return this.runThenGiveBack(semaphore, body, () => this.change(semaphore, releasePermits, permits));
   }
 
   /**
@@ -128,6 +130,7 @@ export class Synchronizers {
     const permit = new HeldPermitLease(id, semaphore);
     this.renewedPermits.watch(semaphore, id, (loss) => permit.lose(loss));
     const result = await this.runThenGiveBack(
+      semaphore,
       () => body(permit),
       async () => {
         this.renewedPermits.remove(semaphore, [id]);
@@ -141,16 +144,33 @@ export class Synchronizers {
     return result;
   }
 
-  private async runThenGiveBack<T>(body: () => T | Promise<T>, giveBack: () => Promise<void>): Promise<T> {
+  private async runThenGiveBack<T>(
+    { key }: Synchronizer,
+    body: () => T | Promise<T>,
+    giveBack: () => Promise<void>,
+  ): Promise<T> {
     const { work, events } = this.services;
     work.bodyStarted();
+    this.countBodies(key, 1);
     try {
       return await body();
     } finally {
       work.bodyEnded();
-      work.changed();
       await giveBack().catch((error: Error) => events.emit('error', error));
+      this.countBodies(key, -1);
+      work.changed();
     }
+  }
+
+  private countBodies(key: string, change: 1 | -1): void {
+    const count = (this.bodies.get(key) ?? 0) + change;
+    if (count === 0) this.bodies.delete(key);
+    else this.bodies.set(key, count);
+  }
+
+  /** Whether permits are certainly held or given back here. Those that are only counted may be held anywhere. */
+  private isHeldHere(key: string): boolean {
+    return this.bodies.has(key) || this.renewedPermits.includes(key) || this.changes.includes(key);
   }
 
   /** Waits until a latch is open. */
@@ -165,17 +185,22 @@ export class Synchronizers {
 
   /** Changes an object. Changes of one object are sent one after another, and retried for a minute during an outage. */
   change<Item, Reply>(object: Synchronizer, change: SynchronizerChange<Item, Reply>, item: Item): Promise<Reply> {
-    return this.explained(object, this.changes.apply(this.backend, object.key, change, item));
+    const changed = this.explained(object, this.changes.apply(this.backend, object.key, change, item));
+    if (this.services.admission.isEnding) this.recheckAfter(changed, object.key);
+    return changed;
+  }
+
+  /** During shutdown, callers here ask again at once, before they would be refused: the message about a change is late. */
+  private recheckAfter(changed: Promise<unknown>, key: string): void {
+    const recheck = () => {
+      for (const kind of KINDS) this.queues.get(`${kind} ${key}`)?.recheck();
+    };
+    changed.then(recheck, recheck);
   }
 
   /** Reads an object without changing it. */
   ask<T>(object: Synchronizer, query: (backend: SynchronizerBackend, key: string) => Promise<T>): Promise<T> {
     return this.explained(object, query(this.backend, object.key));
-  }
-
-  /** Shutdown: rejects all waiters except those in a lock scope. */
-  rejectWaiters(): void {
-    for (const queue of [...this.queues.values()]) queue.rejectWaiters();
   }
 
   /**
@@ -224,8 +249,10 @@ export class Synchronizers {
     const retire = () => {
       this.queues.delete(`${kind} ${key}`);
       this.services.outages.left();
+      this.services.work.changed();
     };
-    const queue = new PermitQueue(this.services, key, source, () => this.nextRequest(kind), retire);
+    const isHeldHere = () => this.isHeldHere(key);
+    const queue = new PermitQueue(this.services, key, source, () => this.nextRequest(kind), isHeldHere, retire);
     this.queues.set(`${kind} ${key}`, queue);
     return queue;
   }

@@ -78,7 +78,7 @@ export class LockQueue implements LockKeeper, Asker<LockWaiter, AcquireReply> {
    */
   private lastReader: LockWaiter | undefined = undefined;
   /** Whether the request waits in the backend until another holder releases the lock. */
-  private waitsInBackend = false;
+  waitsInBackend = false;
 
   // Created when first needed: most locks are held by one caller without contention.
   private again: WhenToAsk | undefined = undefined;
@@ -299,8 +299,8 @@ export class LockQueue implements LockKeeper, Asker<LockWaiter, AcquireReply> {
   endIfIdle(): void {
     if (!this.line.isIdle) return;
     const { again } = this;
-    const { isClosing } = this.services.admission;
-    if (!isClosing && again !== undefined && again.usefulFor > 0) return again.whenUseless(() => this.endIfIdle());
+    const { isDraining } = this.services.admission;
+    if (!isDraining && again !== undefined && again.usefulFor > 0) return again.whenUseless(() => this.endIfIdle());
     again?.close();
     this.place.close();
     this.line.close();

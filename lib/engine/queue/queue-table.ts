@@ -1,7 +1,7 @@
 import type { HeldType } from '../../backends/lock-backend.js';
+import type { AwaitingQueue } from '../active-work.js';
 import type { LinkedQueue } from '../collections/linked-queue.js';
 import type { HeldLock, LockWaiter } from '../hold/held-lock.js';
-import type { WaitingQueue } from '../wait/outage-limit.js';
 
 /** The callers of a re-entrant lock of whom only the newest waits have a queue of their own. */
 export type QueueKind = HeldType | 'newest';
@@ -15,7 +15,7 @@ export interface LocalQueue {
   readonly key: string;
   readonly holders: readonly HeldLock[];
   readonly waiting: LinkedQueue<LockWaiter>;
-  readonly line: WaitingQueue & { readonly isEmpty: boolean };
+  readonly line: AwaitingQueue & { readonly isEmpty: boolean };
   /** Handles a forced release of these owners by this process. Holders hear of it otherwise. */
   removed?(owners: readonly string[]): void;
   /** Ends the queue if it has nothing left to do. While the service runs, it may be kept a little for its next caller. */

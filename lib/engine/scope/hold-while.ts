@@ -27,6 +27,7 @@ export async function holdWhile<T>(
   const keepUntil = holdAtLeast > 0 ? runtime.monotonic() + holdAtLeast : 0;
   const limit = timeHoldAtMost(services, lease);
   let result: T;
+  lease.hasBody = true;
   work.bodyStarted();
   try {
     result = await runInHold(lease, scope, body);

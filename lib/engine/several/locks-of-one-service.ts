@@ -1,4 +1,5 @@
 import { BackendError, noAnswer, withReason } from '../../backends/lock-backend.js';
+import type { Awaited, AwaitingQueue } from '../active-work.js';
 import { Attempt, type AttemptReply, type FoundBusy, type Granted, type Outcome } from '../ask/attempt.js';
 import type { HeldLock } from '../hold/held-lock.js';
 import { announceAcquired, startTime } from '../lease/lease-events.js';
@@ -7,7 +8,6 @@ import type { LockTable } from '../lock-table.js';
 import type { AcquisitionTerms } from '../terms/lock-options.js';
 import { isTraced, traceAcquisition } from '../trace/trace-acquisition.js';
 import type { Caller } from '../wait/caller.js';
-import type { WaitingQueue } from '../wait/outage-limit.js';
 import { acquireAllOrNone, type BusyLock, type WantedGroup } from './all-or-none.js';
 import { WantedLock } from './wanted-lock.js';
 
@@ -28,10 +28,10 @@ export async function acquireSeveral(
  * Several locks of one service and type that one caller wants. Each attempt uses new owner ids, because a late release
  * would otherwise free what a later attempt has taken under the same id.
  */
-export class LocksOfOneService implements WantedGroup<LockLease>, WaitingQueue {
+export class LocksOfOneService implements WantedGroup<LockLease>, AwaitingQueue {
   readonly all: readonly WantedLock[];
   readonly keys: readonly string[];
-  /** The caller runs in a lock scope of this service, and may continue to wait during shutdown. */
+  /** The caller runs in a lock scope of this service. */
   readonly scoped: boolean;
   private readonly services: LockTable['services'];
   private readonly started: number | undefined;
@@ -39,7 +39,7 @@ export class LocksOfOneService implements WantedGroup<LockLease>, WaitingQueue {
 
   /**
    * @param what the name of the call in errors
-   * @throws LockKeyError, LockUpgradeError, LockConfigurationError; LockAbortedError once shutdown has begun
+   * @throws LockKeyError, LockUpgradeError, LockConfigurationError; LockAbortedError when the service is closed
    */
   constructor(
     private readonly table: LockTable,
@@ -75,6 +75,12 @@ export class LocksOfOneService implements WantedGroup<LockLease>, WaitingQueue {
     const { outages, work } = this.services;
     work.severalEnded(this);
     outages.left();
+  }
+
+  /** In a scope, its caller may keep waiting: the waiters of its single locks are refused if they have to be. */
+  get awaited(): Awaited {
+    const all = this.scoped ? [] : this.all.map(({ awaited }) => awaited);
+    return all.find((awaited) => awaited !== 'an answer') ?? 'an answer';
   }
 
   refuseWhere(errorOf: (caller: Caller<never>) => Error | undefined): void {

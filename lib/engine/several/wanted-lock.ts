@@ -1,3 +1,4 @@
+import type { Awaited } from '../active-work.js';
 import type { Attempt } from '../ask/attempt.js';
 import type { HolderClient } from '../clients/describe-holder.js';
 import type { WaitingPlace } from '../deadlock/nested-wait.js';
@@ -19,7 +20,7 @@ import type { Wanted } from './hold-and-wait.js';
  */
 export class WantedLock implements Wanted {
   readonly key: string;
-  /** Whether the caller runs in a lock scope of this service, so that it may keep waiting during shutdown. */
+  /** Whether the caller runs in a lock scope of this service. */
   scoped = false;
   /** The lock, once it is acquired. */
   held: HeldLock | undefined;
@@ -55,6 +56,13 @@ export class WantedLock implements Wanted {
 
   get taken(): boolean {
     return this.held !== undefined;
+  }
+
+  /** What the caller waits for in the queue of this lock. */
+  get awaited(): Awaited {
+    const { waiter, reentry, table, terms, name } = this;
+    if (waiter === undefined || waiter.settled || reentry !== undefined) return 'an answer';
+    return table.find(terms.type, name)?.line.awaited ?? 'an answer';
   }
 
   get shared(): boolean {

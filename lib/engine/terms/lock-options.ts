@@ -52,7 +52,8 @@ export interface LockOptions {
    * waits, which fails with LockSupersededError at once. So at most one call holds the lock and one waits, and the
    * last call runs after all others were made. `lease.superseded` is how many calls it stands for.
    *
-   * Nothing is stored: if the process of the last caller dies or is shut down, nobody runs in its place. Nor does anybody
+   * Nothing is stored: if the process of the last caller dies, nobody runs in its place; a shutdown waits for it for
+   * `shutdownTimeout` at most. Nor does anybody
    * if its `waitTime` ends (LockBusyError) or its `signal` aborts. All users of the name should set it. A re-entry does
    * not wait, so it supersedes nobody. It cannot be combined with `type`, `permits`, `waitTime: 0`, several names,
    * `minReplicas`, `quorum` or locks in SQL. Default: false.

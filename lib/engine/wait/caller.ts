@@ -24,7 +24,7 @@ export interface WaitTerms {
  */
 export abstract class Caller<Granted> {
   settled = false;
-  /** The caller runs in a lock scope, and may continue to wait during shutdown. */
+  /** The caller runs in a lock scope. */
   scoped = false;
   /** Called when the caller is settled. Set only for a wait that was written to the journal: see WaitJournal. */
   onSettled: (() => void) | undefined;
@@ -61,6 +61,11 @@ export abstract class Caller<Granted> {
   /** How many milliseconds the caller has waited; 0 if its wait is not limited. */
   get calledFor(): number {
     return this.timed ? this.runtime.monotonic() - this.since : 0;
+  }
+
+  /** Whether the caller may wait for another process although the service is about to close. */
+  get keepsWaiting(): boolean {
+    return this.scoped;
   }
 
   /** The caller makes one attempt and does not wait. */

@@ -119,7 +119,7 @@ export function shutdownError(what: string, name: string): LockAbortedError {
   return new LockAbortedError(message, name, { byShutdown: true });
 }
 
-/** The error for a caller that waits when the shutdown begins. */
+/** The error for a caller whose wait is ended by the shutdown. */
 export function waitEndedError({ what, name }: Pick<Caller<never>, 'what' | 'name'>): LockAbortedError {
   return shutdownError(`Waiting for ${what} has ended`, name);
 }

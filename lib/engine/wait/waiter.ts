@@ -75,6 +75,11 @@ export class Waiter<Granted> extends Caller<Granted> implements InLine {
     this.ownerSpent = false;
   }
 
+  /** Calls that were superseded in favour of this one would otherwise be done by nobody. */
+  override get keepsWaiting(): boolean {
+    return this.scoped || (this.newest?.superseded ?? 0) > 0;
+  }
+
   get what(): string {
     return `the lock '${this.name}'`;
   }

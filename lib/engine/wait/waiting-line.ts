@@ -1,4 +1,5 @@
 import type { BackendError, Busy } from '../../backends/lock-backend.js';
+import type { Awaited, AwaitingQueue } from '../active-work.js';
 import { type Linked, LinkedQueue } from '../collections/linked-queue.js';
 import type { LockBusyError, LockSupersededError, LockUnavailableError } from '../errors.js';
 import type { HeldLock, LockWaiter } from '../hold/held-lock.js';
@@ -7,7 +8,7 @@ import { ReschedulableTimer } from '../reschedulable-timer.js';
 import type { Services } from '../services.js';
 import type { Caller } from './caller.js';
 import { LongWaitWarning } from './long-wait-warning.js';
-import { SILENCE, type WaitingQueue } from './outage-limit.js';
+import { SILENCE } from './outage-limit.js';
 import type { RestingCallers } from './ping-while-waiting.js';
 import { type InLine, type KnownHolder, permanentError, supersededError, unavailableError } from './wait-errors.js';
 
@@ -30,6 +31,10 @@ interface QueueOfLine<Queued> {
   readonly askedAt?: number | undefined;
   /** Whether a backend in which callers wait has not said yet that they wait for the lock. */
   readonly isUndecided?: boolean;
+  /** Whether the request that is unanswered waits in the backend until another holder releases the lock. */
+  readonly waitsInBackend?: boolean;
+  /** What the callers wait for, if it is not a lock. */
+  readonly awaited?: Awaited;
   /** Describes what the callers wait for, for the log, if it is not a lock with a known holder. */
   describeObstacle?(write: (obstacle: string) => void): Promise<void>;
   /** Called after waiters have left the line without being served, in the order of their arrival. */
@@ -42,7 +47,7 @@ interface QueueOfLine<Queued> {
  * want, or the backend does not answer.
  */
 export class WaitingLine<Queued extends Caller<never> & InLine & Linked<Queued> = LockWaiter>
-  implements WaitingQueue, RestingCallers
+  implements AwaitingQueue, RestingCallers
 {
   readonly waiters = new LinkedQueue<Queued>();
   /** The last request's failure, until the backend answers again. */
@@ -143,8 +148,17 @@ export class WaitingLine<Queued extends Caller<never> & InLine & Linked<Queued> 
 
   // ── What they wait for ─────────────────────────────────────────────────────────────────────────────────────────────
 
+  get awaited(): Awaited {
+    const { queue, services } = this;
+    if (queue.awaited !== undefined) return queue.awaited;
+    if (queue.isAsking && !queue.waitsInBackend) return 'an answer';
+    if (services.heldLocks(queue.key).length > 0) return 'this process';
+    return this.busyReply === undefined ? 'an answer' : 'another process';
+  }
+
   /** Called when the callers wait until the lock's state changes. */
   rest(): void {
+    if (this.services.admission.isEnding) this.services.work.changed();
     if (this.services.unlimitedWaits.isDue) this.checkLimit();
     this.longWaits ??= new LongWaitWarning(this.services, this.waiters, (write) => this.describeObstacle(write));
     this.longWaits.watch();
@@ -178,6 +192,7 @@ export class WaitingLine<Queued extends Caller<never> & InLine & Linked<Queued> 
     this.failure = undefined;
     this.busyReply = reply;
     this.busyAt = at;
+    if (this.services.admission.isEnding) this.services.work.changed();
     if (this.services.unlimitedWaits.isDue) this.checkLimit();
     // Later callers are handled when they arrive and when they ask.
     if (isNews || asker === undefined) this.searchAfter(0);

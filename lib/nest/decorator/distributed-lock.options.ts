@@ -97,8 +97,8 @@ export interface DistributedLockOptions<Args extends readonly unknown[] = Anythi
    *
    * `'newest'`: the call waits, but only until a later call comes, from any process. That one takes its place, and this
    * call returns `undefined`, as with `'skip'`. So one call runs, one waits, and the last one runs, unless its process
-   * dies or is shut down. `currentLease().superseded` is how many calls it stands for. If `waitTime` ends first, the call fails
-   * with LockBusyError. See `LockOptions.newest`.
+   * dies, or is shut down and its `shutdownTimeout` ends. `currentLease().superseded` is how many calls it stands for. If
+   * `waitTime` ends first, the call fails with LockBusyError. See `LockOptions.newest`.
    */
   readonly onBusy?: 'throw' | 'skip' | 'newest' | (string & {}) | BusyAnswer<Args>;
   /**

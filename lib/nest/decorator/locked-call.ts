@@ -1,4 +1,4 @@
-import { LockBusyError, LockConfigurationError, LockKeyError } from '../../engine/errors.js';
+import { LockAbortedError, LockBusyError, LockConfigurationError, LockKeyError } from '../../engine/errors.js';
 import type { Lease } from '../../engine/lease/lease.js';
 import type { LockNames } from '../../engine/terms/lock-name.js';
 import { type AcquisitionTerms, toPermits } from '../../engine/terms/lock-options.js';
@@ -49,8 +49,9 @@ export class LockedCall {
     const lease = locks.acquireUnder(names, signal === undefined ? terms : { ...terms, signal }, where);
     if (onBusy === undefined) return lease;
     return lease.catch((error: unknown) => {
-      if (!(error instanceof LockBusyError)) throw error;
-      return { answer: onBusy.call(instance, error, ...args) };
+      const busy = asBusy(error);
+      if (busy === undefined) throw error;
+      return { answer: onBusy.call(instance, busy, ...args) };
     });
   }
 
@@ -68,6 +69,13 @@ export class LockedCall {
   run(): unknown {
     return this.method.body.apply(this.instance, this.args as unknown[]);
   }
+}
+
+/** What `onBusy` answers: that the lock is busy, or that the shutdown has ended the wait for it. */
+function asBusy(error: unknown): LockBusyError | undefined {
+  if (error instanceof LockBusyError) return error;
+  if (!(error instanceof LockAbortedError) || !error.byShutdown) return undefined;
+  return new LockBusyError(error.message, error.lockName, -1, undefined, false, undefined, { cause: error });
 }
 
 /**

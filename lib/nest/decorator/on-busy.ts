@@ -52,9 +52,9 @@ function checkNewestMethod({ key, type, permits, waitTime }: DistributedLockOpti
   checkNewest({ newest: true, type, permits: permits as number | undefined, waitTime }, where, option);
 }
 
-/** With `onBusy: 'newest'`, a call whose waitTime ends is busy, as without it. */
+/** With `onBusy: 'newest'`, a call that nobody makes in its place fails as without it. */
 function unlessSuperseded(busy: LockBusyError): undefined {
-  if (!(busy instanceof LockSupersededError)) throw busy;
+  if (!(busy instanceof LockSupersededError)) throw busy.cause ?? busy;
 }
 
 function hasMethod(prototype: object, name: string): boolean {

@@ -47,7 +47,7 @@ process.once('SIGTERM', () => {
 });
 
 async function work(name: string): Promise<void> {
-  // Continues to ask after the signal. None of these bodies may begin.
+  // Continues to ask after the signal: whoever asks while others run is served, too.
   for (let asked = 0; !stopping || asked < 3; asked += stopping ? 1 : 0) {
     await jobs.run(name).catch((error: Error) => say('told', { name, error: error.name }));
   }

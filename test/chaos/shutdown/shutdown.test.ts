@@ -28,7 +28,7 @@ describe('an application under load that gets SIGTERM', () => {
     await redis.stop();
   });
 
-  it('lets running bodies end, begins no other, and leaves all locks free when the last body has ended', async () => {
+  it('lets everything end that was begun, refuses nobody, and leaves all locks free when the last body has ended', async () => {
     const said: Said[] = [];
     const app = startApp(redis.url, said);
     await until(() => said.filter(({ what }) => what === 'ends').length >= 20, 30_000);
@@ -43,18 +43,16 @@ describe('an application under load that gets SIGTERM', () => {
     const began = said.filter(({ what }) => what === 'begins');
     const ends = said.filter(({ what }) => what === 'ends');
     expect(ends.length).toBe(began.length);
-    // The handlers of one signal run one after another, so a body whose lock was already on its way may have begun.
-    expect(began.filter(({ at }) => at > heard + 50)).toEqual([]);
-    const told = said.filter(({ what, at }) => what === 'told' && at > heard);
-    expect(told.length).toBeGreaterThanOrEqual(30);
-    expect(new Set(told.map(({ error }) => error))).toEqual(new Set(['LockAbortedError']));
+    // The callers that waited for a body of this process, and their next calls.
+    expect(began.filter(({ at }) => at > heard).length).toBeGreaterThanOrEqual(100);
+    expect(said.filter(({ what }) => what === 'told')).toEqual([]);
     const lastBody = Math.max(...ends.map(({ at }) => at));
     const rest = Math.max(0, free - lastBody);
     expect(rest).toBeLessThan(1_000);
     expect(exited - lastBody).toBeLessThan(5_000);
     fault(
       'SIGTERM under load (40 callers, 10 locks)',
-      'running bodies end, with the locks that they need; waiting callers get `LockAbortedError`; nothing new begins',
+      'running bodies end, with the locks that they need, and so do those that wait for them; nobody is refused',
       `all locks free ${ms(rest)} after the last body; process gone ${ms(exited - lastBody)} after it; ${began.length} bodies begun, ${ends.length} ended`,
     );
     expect(await leftInRedis(redis)).toEqual([]);

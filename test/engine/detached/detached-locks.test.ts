@@ -477,7 +477,7 @@ describe('a detached lock as time goes by', () => {
     await acquired.release();
   });
 
-  it('is given up by a process that begins to shut down while it adopts', async () => {
+  it('is given up by a process that has drained while it adopts', async () => {
     const { locks, backend, runtime } = await world.process({ shutdownTimeout: ms(1_000) });
     const ticket = await (await locks.acquire('order')).detach({ for: '1h' });
     let answer = () => {};
@@ -490,6 +490,7 @@ describe('a detached lock as time goes by', () => {
     }, 'adopt');
     const adopting = locks.adopt(ticket);
     await runtime.settle();
+    await runtime.until(locks.drain());
     const closing = locks.close();
     answer();
     await expect(runtime.until(adopting)).rejects.toThrow(/shutting down/);

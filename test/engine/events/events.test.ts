@@ -108,7 +108,8 @@ describe('events', () => {
     await aborted;
     const expelled = errorOf(locks.acquire('order'));
     void locks.drain();
-    await expelled;
+    await runtime.advance(200);
+    expect(await expelled).toMatchObject({ byShutdown: true });
     await lease.release();
     await runtime.settle();
     expect(heard).toEqual(['released']);

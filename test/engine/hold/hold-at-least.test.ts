@@ -61,7 +61,7 @@ describe('a lock with holdAtLeast', () => {
     const process = await world.process();
     await process.locks.holdWhile(await process.locks.acquire('cron'), () => 42, options);
     expect(leftovers(process)).toEqual(NOTHING);
-    await process.locks.close();
+    await world.runtime.until(process.locks.close());
     expect(world.runtime.monotonic()).toBe(0);
   });
 

@@ -15,6 +15,7 @@ import { LockScope, lockScopes, type ScopedLease } from '../../../lib/engine/sco
 import { ShareGates } from '../../../lib/engine/scope/share-gate.js';
 import { Services } from '../../../lib/engine/services.js';
 import { FOREVER } from '../../../lib/engine/terms/duration.js';
+import { waitEndedError } from '../../../lib/engine/wait/wait-errors.js';
 import { ENGINE_DEFAULTS } from '../../support/engine-defaults.js';
 import { ms, RecordingLogger } from '../../support/lock-world.js';
 import { VirtualRuntime } from '../../support/runtime/virtual-runtime.js';
@@ -93,6 +94,7 @@ describe('the queue of callers that want permits', () => {
   let errors: Error[];
   let source: SourceByHand;
   let queue: PermitQueue<Waiter>;
+  let isHeldHere: boolean;
   let retired: number;
   beforeEach(() => {
     runtime = new VirtualRuntime();
@@ -111,12 +113,14 @@ describe('the queue of callers that want permits', () => {
     services.events.on('error', (error) => void errors.push(error));
     source = new SourceByHand();
     retired = 0;
+    isHeldHere = false;
     let sequence = 0;
     queue = new PermitQueue<Waiter>(
       services,
       'lock:mail',
       source,
       () => ({ session: 'client:permits', sequence: ++sequence }),
+      () => isHeldHere,
       () => void retired++,
     );
   });
@@ -742,10 +746,22 @@ describe('the queue of callers that want permits', () => {
     });
   });
 
+  const refuseStrangers = () =>
+    queue.line.refuseWhere((waiter) => (waiter.keepsWaiting ? undefined : waitEndedError(waiter)));
+
+  it('says whether its callers wait for an answer, for this process or for another one', async () => {
+    enqueue();
+    expect(queue.line.awaited).toBe('an answer');
+    await answer(0);
+    expect(queue.line.awaited).toBe('another process');
+    isHeldHere = true;
+    expect(queue.line.awaited).toBe('this process');
+  });
+
   it('refuses all but those in a lock scope when the service shuts down', async () => {
     const [outside, inside] = [enqueue(), enqueue()];
     inside.waiter.scoped = true;
-    queue.rejectWaiters();
+    refuseStrangers();
     expect(outside.outcome).toBeInstanceOf(LockAbortedError);
     expect((outside.outcome as Error).message).toMatch(
       /^Waiting for the semaphore 'mail' has ended: the lock service is shutting down/,
@@ -758,7 +774,7 @@ describe('the queue of callers that want permits', () => {
   it('asks for nobody who is refused a moment later', async () => {
     const calls = [enqueue(), enqueue(), enqueue()];
     await answer(0);
-    queue.rejectWaiters();
+    refuseStrangers();
     for (const { outcome } of calls) expect(outcome).toBeInstanceOf(LockAbortedError);
     expect([sent(), retired]).toEqual([1, 1]);
   });
@@ -768,7 +784,7 @@ describe('the queue of callers that want permits', () => {
     const inside = enqueue();
     inside.waiter.scoped = true;
     await answer(0);
-    queue.rejectWaiters();
+    refuseStrangers();
     expect(sent()).toBe(2);
     waitersOf(last(), inside);
   });
@@ -779,7 +795,7 @@ describe('the queue of callers that want permits', () => {
     enqueue();
     for (const { waiter } of [first, next]) waiter.scoped = true;
     await answer(0);
-    queue.rejectWaiters();
+    refuseStrangers();
     expect([sent(), queue.length]).toEqual([1, 2]);
     abort();
     expect(sent()).toBe(2);

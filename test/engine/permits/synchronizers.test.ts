@@ -14,8 +14,6 @@ import type { PermitLease } from '../../../lib/engine/permits/permit-lease.js';
 import type { Synchronizer } from '../../../lib/engine/permits/synchronizer.js';
 import { addCountedPermits, setPermits, trySetCount } from '../../../lib/engine/permits/synchronizer-changes.js';
 import { Synchronizers } from '../../../lib/engine/permits/synchronizers.js';
-import { LockScope, lockScopes, type ScopedLease } from '../../../lib/engine/scope/lock-scope.js';
-import { ShareGates } from '../../../lib/engine/scope/share-gate.js';
 import { Services } from '../../../lib/engine/services.js';
 import { FOREVER, type Milliseconds } from '../../../lib/engine/terms/duration.js';
 import { ENGINE_DEFAULTS } from '../../support/engine-defaults.js';
@@ -170,8 +168,8 @@ describe('the semaphores and latches of one service', () => {
     expect(commands()).toEqual([]);
   });
 
-  it('refuse callers who come when the service shuts down', async () => {
-    services.admission.isClosing = true;
+  it('refuse callers who come when the service is closed', async () => {
+    services.admission.isClosed = true;
     for (const call of [take(), synchronizers.awaitLatch(done, terms())])
       expect(await errorOf(call)).toBeInstanceOf(LockAbortedError);
     expect(commands()).toEqual([]);
@@ -464,18 +462,20 @@ describe('the semaphores and latches of one service', () => {
       expect(runtime.timers).toBe(0);
     });
 
-    it('refuse those who wait as soon as the shutdown begins, but for those in a lock scope', async () => {
+    it('say whether this process certainly holds what callers wait for', async () => {
+      const { work } = services;
+      const end = latch();
       await runtime.until(take(2));
-      const lease = { live: true, released: false, service: services, locks: [], gates: new ShareGates([]) };
-      const scope = new LockScope(lease as unknown as ScopedLease, undefined);
-      const inside = lockScopes.run(scope, () => take());
-      const call = errorOf(take());
+      const waiting = take();
       await runtime.settle();
-      synchronizers.rejectWaiters();
-      expect(await call).toBeInstanceOf(LockAbortedError);
-      expect(synchronizers.waiting(mail.key)).toBe(1);
-      await runtime.until(synchronizers.change(mail, addCountedPermits, 1));
-      await runtime.until(inside);
+      const awaited = () => [...work.permitQueues.values()].map(({ line }) => line.awaited);
+      expect(awaited()).toEqual(['another process']);
+      const body = synchronizers.runWithPermits(mail, 1, () => end.promise);
+      expect(awaited()).toEqual(['this process']);
+      end.open();
+      await runtime.until(Promise.all([body, waiting]));
+      await runtime.settle();
+      expect(work.permitQueues.size).toBe(0);
     });
   });
 });

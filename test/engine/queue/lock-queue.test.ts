@@ -416,7 +416,7 @@ describe('a queue of callers behind another process', () => {
     const { backend, ends, services, queue, waiter } = await resting();
     await backend.confirm();
     await backend.last('acquire').grant();
-    Object.defineProperty(services.admission, 'isClosing', { get: () => true });
+    Object.defineProperty(services.admission, 'isDraining', { get: () => true });
     await queue.giveBack(lockOf(waiter));
     expect([backend.types, ends.count]).toEqual([[], 1]);
   });

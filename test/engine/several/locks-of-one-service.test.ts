@@ -354,9 +354,9 @@ describe('the locks of one service that a caller wants together', () => {
     expect(work.several.size).toBe(0);
   });
 
-  it('are not created once shutdown has begun', async () => {
-    const { locks, wanted } = await open();
-    void locks.drain();
+  it('are not created once their service has drained', async () => {
+    const { locks, runtime, wanted } = await open();
+    await runtime.until(locks.drain());
     expect(() => wanted(['a', 'b'])).toThrow(LockAbortedError);
     expect(() => wanted(['a', 'b'])).toThrow('acquire()');
   });

@@ -253,7 +253,6 @@ describe('one of several locks that a caller wants', () => {
       await wanted.giveBack();
     });
     await runtime.settle();
-    locks.engine.services.admission.isClosing = true;
     for (const { line } of locks.engine.services.work.queues.values())
       line.refuseWhere(({ scoped }) => (scoped ? undefined : new Error('shutdown')));
     expect((await outside).message).toBe('shutdown');

@@ -22,7 +22,7 @@ describe('a line of callers', () => {
       left: (waiters: readonly LockWaiter[]) => void left.push(...waiters),
     };
     const line: WaitingLine = new WaitingLine(services, queue);
-    services.work.permitQueues.set(KEY, { line, length: 1, rejectWaiters: () => {}, close: async () => {} });
+    services.work.permitQueues.set(KEY, { line, length: 1, recheck: () => {}, close: async () => {} });
     const join = (options: Parameters<typeof caller>[0] = {}): TestWaiter => {
       const waiter = caller(options);
       line.waiters.push(waiter);

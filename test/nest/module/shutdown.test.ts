@@ -1,6 +1,15 @@
-import { Injectable, Module, type OnApplicationShutdown } from '@nestjs/common';
+import {
+  type BeforeApplicationShutdown,
+  Injectable,
+  Module,
+  type OnApplicationShutdown,
+  type OnModuleDestroy,
+} from '@nestjs/common';
+import { LazyModuleLoader } from '@nestjs/core';
+import { Test } from '@nestjs/testing';
 import { currentLease } from '../../../lib/engine/scope/lock-scope.js';
 import { DistributedLock } from '../../../lib/nest/decorator/distributed-lock.decorator.js';
+import { RedisLockModule } from '../../../lib/nest/redis-lock.module.js';
 import { until } from '../../support/until.js';
 import { Section } from '../support/section.js';
 import { sharedMemory, startApp } from '../support/start-app.js';
@@ -8,10 +17,17 @@ import { sharedMemory, startApp } from '../support/start-app.js';
 const section = new Section();
 
 @Injectable()
-class Database implements OnApplicationShutdown {
+class Database implements OnModuleDestroy, BeforeApplicationShutdown, OnApplicationShutdown {
   open = true;
-  onApplicationShutdown() {
-    this.open = false;
+  closing: (() => Promise<void>) | undefined;
+  async onModuleDestroy() {
+    await this.closing?.();
+  }
+  async beforeApplicationShutdown() {
+    await this.closing?.();
+  }
+  async onApplicationShutdown() {
+    await this.closing?.();
   }
 }
 
@@ -51,7 +67,7 @@ class Outer {}
 describe('when the application goes down', () => {
   beforeEach(() => Object.assign(section, new Section()));
 
-  it('running bodies end first, with everything that they need; nothing new starts', async () => {
+  it('running bodies end first, with everything that they need, and so do those that wait for them', async () => {
     const app = await startApp({ providers: [Jobs, Database] }, { backend: 'memory' });
     const jobs = app.get(Jobs);
     const open = section.shut();
@@ -63,30 +79,42 @@ describe('when the application goes down', () => {
       down = true;
     });
 
-    await expect(waiting).rejects.toMatchObject({ name: 'LockAbortedError' });
-    await expect(jobs.run()).rejects.toMatchObject({ name: 'LockAbortedError' });
+    await new Promise((resolve) => setTimeout(resolve, 50));
     expect(down).toBe(false);
     open();
-    expect(await running).toBe('done');
+    expect(await Promise.all([running, waiting])).toEqual(['done', 'done']);
     await closing;
-    expect(section.entered).toBe(1);
+    expect(section.entered).toBe(2);
+    await expect(jobs.run()).rejects.toMatchObject({ name: 'LockAbortedError', byShutdown: true });
   });
 
   it.each([
     ['beside it', []],
     ['far below it', [Outer]],
-  ])('running bodies end before what they need is closed, whichever module that is in: %s', async (_, modules) => {
+  ])('locks are granted in the shutdown hooks of all other modules: %s', async (_, modules) => {
     const app = await startApp({ imports: [...modules, DatabaseModule], providers: [Jobs] }, { backend: 'memory' });
     const jobs = app.get(Jobs);
-    const open = section.shut();
-    const running = jobs.run();
-    await until(() => section.occupied);
-    const closing = app.close();
-    await expect(jobs.run()).rejects.toMatchObject({ name: 'LockAbortedError' });
-    await new Promise((resolve) => setTimeout(resolve, 50)); // whatever does not wait has been closed by now
-    open();
-    expect(await running).toBe('done');
-    await closing;
+    const locked: unknown[] = [];
+    app.get(Database).closing = async () => void locked.push(await jobs.more());
+    await app.close();
+    expect(locked).toEqual(['done', 'done', 'done']);
+  });
+
+  it('a module that is loaded lazily cannot import RedisLockModule', async () => {
+    const late = (name?: string) => RedisLockModule.forRoot({ name, backend: 'memory' });
+    const bare = await Test.createTestingModule({}).compile();
+    await bare.init();
+    await expect(bare.get(LazyModuleLoader).load(() => late())).rejects.toThrow(/loaded lazily.*into the root module/);
+    await bare.close();
+    const app = await startApp({});
+    await until(async () => {
+      const error = await app
+        .get(LazyModuleLoader)
+        .load(() => late('late'))
+        .catch((error: Error) => error);
+      return error instanceof Error && /loaded lazily/.test(error.message);
+    });
+    await app.close();
   });
 
   it('a body that outlasts shutdownTimeout is told to stop, and its lock lapses with its lease', async () => {
