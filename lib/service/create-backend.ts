@@ -20,6 +20,8 @@ export interface BackendEnvironment {
   readonly onWarning: (message: string) => void;
   /** Called when a connection has reached its server. */
   readonly onConnected: (description: string, server: string) => void;
+  /** Called when a connection has reached its server, if its user may lack rights. */
+  readonly onLimitedUser: () => void;
 }
 
 /** The longest time that a command waits for a quorum node that is down, in milliseconds. */

@@ -49,6 +49,7 @@ export function createLockServiceWith(runtime: Runtime, options: RedisLockOption
   const { replicaTimeout, fairWaitTimeout: waiterTimeout, ...durations } = resolveDurations(options);
   const { keyPrefix = 'lock:' } = options;
   let engine: LockEngine | undefined;
+  let service: LockService | undefined;
   // All options are checked before this. If the constructor threw after it, the connection would reconnect forever.
   const backend = createBackend(options, {
     clientId,
@@ -60,6 +61,7 @@ export function createLockServiceWith(runtime: Runtime, options: RedisLockOption
     onWarning: (message) => engine?.warn(message),
     onConnected: (description, server) =>
       engine?.log(`${description}: connected to ${server}, keyPrefix '${keyPrefix}'`),
+    onLimitedUser: () => void service?.warnIfDenied(),
   });
   engine = new LockEngine({
     ...durations,
@@ -78,7 +80,8 @@ export function createLockServiceWith(runtime: Runtime, options: RedisLockOption
     warnsOfUnlimitedWaits: options.waitTime === undefined && options.backend !== 'memory',
   });
   if (options.connect !== 'eager') warnWhenNotConnected(engine);
-  return new LockService(engine);
+  service = new LockService(engine);
+  return service;
 }
 
 type DurationOption = 'commandTimeout' | 'watchdogTimeout' | 'fairWaitTimeout' | 'shutdownTimeout' | 'replicaTimeout';

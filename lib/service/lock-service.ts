@@ -468,6 +468,11 @@ export class LockService {
     await this.state.ping('connect()');
   }
 
+  /** Warns if the user of the connection may not acquire locks, before the first caller notices. @internal */
+  warnIfDenied(): Promise<void> {
+    return this.state.warnIfDenied();
+  }
+
   /**
    * Whether locks can be acquired: the backend answers, grants a lock (it is tried at most every ten seconds, and every second while
    * that fails), and has

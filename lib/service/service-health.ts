@@ -87,6 +87,15 @@ export class ServiceHealth {
     };
   }
 
+  /** Never rejects. */
+  async warnIfDenied(): Promise<void> {
+    const failure = await this.acquireProbe().catch(() => undefined);
+    if (failure?.kind !== 'denied' || this.engine.isClosing) return;
+    this.engine.warn(
+      `No lock can be acquired: ${failure.message}. \`npx nestjs-redis-lock doctor\` names every right that is missing`,
+    );
+  }
+
   /** @throws LockUnavailableError when the backend does not answer */
   ping(what = 'health()'): Promise<BackendHealth> {
     const { inspector, settings } = this.engine;

@@ -41,6 +41,23 @@ describe('health() on Redis', () => {
     });
   });
 
+  it.each([
+    ['without a right', ['~*', '&*', '+@connection'], /'(time|evalsha)'|evalsha|time/],
+    ['without the right to a command', ['~*', '&*', '+@all', '-hset'], /hset|can't run/],
+    ['without its keys', ['~other:*', '&*', '+@all'], /keys?\b/],
+  ])('is in the log before the first call fails, for a user %s', async (_what, rules, right) => {
+    await admin.call('ACL', 'SETUSER', 'limited', 'reset', 'on', '>a-password', ...rules);
+    const connection = redis.url.replace('//', '//limited:a-password@');
+    for (const client of [connection, { client: 'node-redis', url: connection } as const]) {
+      const warnings: string[] = [];
+      open({ connection: client, logger: { ...logger, warn: (message: string) => void warnings.push(message) } });
+      await until(() => warnings.length > 0);
+      expect(warnings[0]).toMatch(/^No lock can be acquired: redis .*doctor/);
+      expect(warnings[0]).toMatch(right);
+      expect(warnings).toHaveLength(1);
+    }
+  });
+
   it('is down while Redis has no memory left', async () => {
     const locks = open();
     await admin.config('SET', 'maxmemory', '1');

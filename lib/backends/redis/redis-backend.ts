@@ -64,6 +64,8 @@ export interface RedisBackendOptions {
   readonly onError: (error: unknown) => void;
   /** Called once, when a server has answered for the first time, with its name and version: `Redis 7.4.1`. */
   readonly onConnected?: ((server: string) => void) | undefined;
+  /** Called once, when a server has answered for the first time, if the user may lack rights. */
+  readonly onLimitedUser?: (() => void) | undefined;
   /** Receives a warning, at most once, about a server configuration that makes locks unsafe. */
   readonly onWarning?: (message: string) => void;
 }
@@ -101,9 +103,10 @@ export class RedisBackend implements QuorumMember {
     const context: ConnectionContext = {
       runtime,
       commandTimeout,
-      onError: (error) => onError(explained(error, connection.topology)),
+      onError: (error) => onError(explained(error, connection.topology, connection.hasAnswered)),
       onWarning,
       onConnected: options.onConnected,
+      onLimitedUser: options.onLimitedUser,
     };
     const connection = RedisConnection.open(options.connection, context);
     this.connection = connection;
@@ -137,9 +140,9 @@ export class RedisBackend implements QuorumMember {
 
   /** During an outage, each caller that is refused reads it. */
   get connectionError(): Error | undefined {
-    const { connectionError: cause, topology } = this.connection;
+    const { connectionError: cause, hasAnswered, topology } = this.connection;
     if (cause !== undefined && cause !== this.lastError?.cause)
-      this.lastError = new Error(advised(cause, topology.usesTls), { cause });
+      this.lastError = new Error(advised(cause, topology.usesTls, hasAnswered), { cause });
     return cause && this.lastError;
   }
 

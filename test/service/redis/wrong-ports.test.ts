@@ -175,6 +175,22 @@ describe('the port of something else than a Redis without TLS', () => {
   });
 });
 
+describe('a connection that had worked', () => {
+  it.each(['read ECONNRESET', 'write EPIPE', 'Connection is closed.', 'Socket closed unexpectedly'])(
+    'was closed by a time limit or a restart, and neither TLS nor protected mode is the reason: %s',
+    (message) => {
+      expect(connectionAdvice(message)).toMatch(/TLS.*protected mode/);
+      expect(connectionAdvice(message, false, true)).toMatch(/had worked.*idle timeout/);
+      expect(connectionAdvice(message, true, true)).not.toMatch(/TLS|protected/);
+    },
+  );
+
+  it('that is silent does not lack TLS', () => {
+    expect(connectionAdvice('connect ETIMEDOUT', true)).toMatch(/does not use TLS/);
+    expect(connectionAdvice('command timed out', true, true)).toBeUndefined();
+  });
+});
+
 const silent = { warn: () => {}, error: () => {} };
 
 interface Client {

@@ -56,6 +56,9 @@ const ADVICE: readonly (readonly [RegExp, string])[] = [
 
 /** What a server does that was restarted, and at every attempt one that expects something else. */
 const CLOSED = /ECONNRESET|EPIPE|Connection is closed|Socket closed unexpectedly/;
+/** The same after it had worked. */
+const CLOSED_LATER =
+  'the server, or something on the way to it, closed a connection that had worked. It is opened again. If it happens again and again, look for an idle timeout (of Redis: CONFIG GET timeout; of a load balancer, NAT or firewall), or for restarts and failovers of the server';
 /** What a server without TLS does when a client begins a handshake. */
 const SILENT = /ETIMEDOUT|timed out|Connection timeout|no answer|'(?:re)?connecting'|has not connected/;
 
@@ -64,11 +67,13 @@ const SILENT = /ETIMEDOUT|timed out|Connection timeout|no answer|'(?:re)?connect
  *
  * @param text the code of the error, and its message
  * @param usesTls whether the client uses TLS
+ * @param wasServed whether the server has answered before, so that address, TLS and rights were right
  */
-export function connectionAdvice(text: string, usesTls = false): string | undefined {
+export function connectionAdvice(text: string, usesTls = false, wasServed = false): string | undefined {
+  if (wasServed && CLOSED.test(text)) return CLOSED_LATER;
   const advice =
     ADVICE.find(([pattern]) => pattern.test(text))?.[1] ?? (CLOSED.test(text) ? closed(usesTls) : undefined);
-  if (!usesTls || !SILENT.test(text)) return advice;
+  if (!usesTls || wasServed || !SILENT.test(text)) return advice;
   const plain = `if the server does not use TLS, ${WITHOUT_TLS}`;
   return advice === undefined ? plain : `${advice}; or, ${plain}`;
 }

@@ -6,6 +6,7 @@ import type { ConnectionContext } from '../links/connection-context.js';
 import type { Topology } from '../links/topology.js';
 import { serverName, warnOfEviction } from './check-server.js';
 import { IdlePings } from './idle-pings.js';
+import { errorCode, messageOf } from './redis-errors.js';
 import { RedisNodeWatch } from './redis-node-watch.js';
 import { ScriptRunner } from './script-runner.js';
 import { ServerClocks } from './server-clocks.js';
@@ -32,6 +33,7 @@ export class RedisConnection {
   private pending = 0;
   private keptAlive: Timer | undefined;
   private closed = false;
+  private hasCheckedUser = false;
 
   /** @throws ConnectionError when `connection` cannot be used */
   static open(connection: Connection, context: ConnectionContext): RedisConnection {
@@ -55,11 +57,37 @@ export class RedisConnection {
     this.scripts = new ScriptRunner(topology, context, clocks, silent);
     const ready = () => {
       clocks.forget();
-      clocks.refresh([]);
+      this.learnTime();
     };
     this.pings = new IdlePings(topology, context, silent);
     this.pings.start();
     topology.connect({ ready, failed: (error) => context.onError(error) });
+  }
+
+  /** Asks the server for its time, before the first request needs it. */
+  private learnTime(): void {
+    this.clocks.synchronize([]).then(
+      () => this.checkUser(),
+      (error: unknown) => {
+        if (errorCode(messageOf(error)) === 'NOPERM') this.mayLackRights();
+      },
+    );
+  }
+
+  /** The user `default` has all rights, unless somebody has taken care of them. */
+  private checkUser(): void {
+    if (this.hasCheckedUser || this.context.onLimitedUser === undefined) return;
+    const user = this.topology.send('acl', ['whoami']).reply.then(String, () => '');
+    void user.then((name) => {
+      if (name === 'default') this.hasCheckedUser = true;
+      else this.mayLackRights();
+    });
+  }
+
+  private mayLackRights(): void {
+    if (this.hasCheckedUser || this.closed) return;
+    this.hasCheckedUser = true;
+    this.context.onLimitedUser?.();
   }
 
   get description(): string {

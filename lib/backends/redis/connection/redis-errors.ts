@@ -163,7 +163,11 @@ function kindOf(code: string | undefined): BackendError['kind'] {
   return code === 'WRONGTYPE' ? 'key' : 'unavailable';
 }
 
-function remedy(code: string | undefined, { isBorrowed, silenceAdvice }: Delivery, error: unknown): string | undefined {
+function remedy(
+  code: string | undefined,
+  { isBorrowed, silenceAdvice, wasServed }: Delivery,
+  error: unknown,
+): string | undefined {
   if (code === 'READONLY' && isBorrowed) return REPLICA_OF_BORROWED;
   if (code === undefined && silenceAdvice !== undefined) return silenceAdvice; // commandTimeout of ioredis
   if (code === 'MOVED' || code === 'ASK' || code === 'CROSSSLOT') {
@@ -172,18 +176,18 @@ function remedy(code: string | undefined, { isBorrowed, silenceAdvice }: Deliver
   if (code === 'WRONGPASS' || code === 'NOAUTH')
     return 'check the user and the password. Reserved characters in a URL must be percent-encoded';
   if (code === 'NOPERM') return 'docs/permissions.md has the permissions that locks need';
-  return code === undefined || code === 'UNKNOWN' ? adviceFor(error) : undefined;
+  return code === undefined || code === 'UNKNOWN' ? adviceFor(error, false, wasServed) : undefined;
 }
 
 /** What to do about a connection error; undefined if there is no advice. */
-export function adviceFor(error: unknown, usesTls = false): string | undefined {
+export function adviceFor(error: unknown, usesTls = false, wasServed = false): string | undefined {
   const { code = '' } = (error ?? {}) as { code?: string };
-  return connectionAdvice(`${code} ${messageOf(error)}`, usesTls);
+  return connectionAdvice(`${code} ${messageOf(error)}`, usesTls, wasServed);
 }
 
 /** The message of a connection error, with what to do about it. */
-export function advised(error: unknown, usesTls: boolean): string {
-  const advice = adviceFor(error, usesTls);
+export function advised(error: unknown, usesTls: boolean, wasServed = false): string {
+  const advice = adviceFor(error, usesTls, wasServed);
   const message = messageOf(error);
   return advice === undefined ? message : `${message.replace(/[.:]$/, '')}: ${advice}`;
 }
@@ -192,12 +196,16 @@ export function advised(error: unknown, usesTls: boolean): string {
  * A connection error for logs, with the address, the reason and what to do. Both connections of a service log the same
  * text.
  */
-export function explained(error: unknown, { description, usesTls }: Pick<Topology, 'description' | 'usesTls'>): Error {
+export function explained(
+  error: unknown,
+  { description, usesTls }: Pick<Topology, 'description' | 'usesTls'>,
+  wasServed = false,
+): Error {
   const message = messageOf(error);
   const where = message.startsWith(description) ? '' : `${description}: `;
   if (error instanceof BackendError)
     return new BackendError(where + message, error.kind, error.outcome, { cause: error.cause });
-  return new Error(where + advised(error, usesTls), { cause: error });
+  return new Error(where + advised(error, usesTls, wasServed), { cause: error });
 }
 
 /**
