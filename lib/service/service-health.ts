@@ -90,7 +90,7 @@ export class ServiceHealth {
   /** Never rejects. */
   async warnIfDenied(): Promise<void> {
     const failure = await this.acquireProbe().catch(() => undefined);
-    if (failure?.kind !== 'denied' || this.engine.isClosing) return;
+    if (failure?.kind !== 'denied' || this.engine.isEnding) return;
     this.engine.warn(
       `No lock can be acquired: ${failure.message}. \`npx nestjs-redis-lock doctor\` names every right that is missing`,
     );
