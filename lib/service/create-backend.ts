@@ -12,6 +12,7 @@ import type { Connection, RedisLockOptions } from './redis-lock-options.js';
 /** What a backend shares with the engine above it. */
 export interface BackendEnvironment {
   readonly clientId: string;
+  readonly keyPrefix: string;
   readonly logger: LockLogger;
   readonly runtime: Runtime;
   readonly commandTimeout: Milliseconds;

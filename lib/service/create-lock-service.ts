@@ -53,6 +53,7 @@ export function createLockServiceWith(runtime: Runtime, options: RedisLockOption
   // All options are checked before this. If the constructor threw after it, the connection would reconnect forever.
   const backend = createBackend(options, {
     clientId,
+    keyPrefix,
     logger,
     runtime,
     replicaTimeout,

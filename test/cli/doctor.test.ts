@@ -9,6 +9,7 @@ import { checkVersion } from '../../lib/cli/doctor/server-checks.js';
 import { diagnosticConnection } from '../../lib/cli/redis/diagnostic-connection.js';
 import { Server } from '../../lib/cli/redis/server.js';
 import { nodeRuntime } from '../../lib/engine/node-runtime.js';
+import { createLockService } from '../../lib/service/create-lock-service.js';
 import { type RedisServer, startRedis } from '../support/servers/redis-server.js';
 import { until } from '../support/until.js';
 import { runCli } from './run-cli.js';
@@ -54,6 +55,24 @@ describe('doctor', () => {
     for (const check of ['version', 'role', 'memory', 'rights', 'pub/sub', 'scripts', 'clock'])
       expect(stdout).toMatch(new RegExp(`^ {2}ok +${check} `, 'm'));
     expect(await admin.keys('*')).toEqual([]);
+  });
+
+  it('notes that most keys of the database are not locks, and so does the log of a service', async () => {
+    const cached = Array.from({ length: 1_200 }, (_, n) => [`cache:${n}`, 'x']).flat();
+    await admin.mset(cached);
+    try {
+      const { code, stdout } = await runCli(['doctor'], redis.url);
+      expect(code).toBe(0);
+      expect(stdout).toMatch(/^ {2}note +keys +database 0 has 1200 keys, and most of them are not locks\. A FLUSHDB/m);
+      const warnings: string[] = [];
+      const logger = { warn: (message: string) => void warnings.push(message), error: () => {} };
+      const locks = createLockService({ connection: redis.url, logger });
+      await until(() => warnings.length > 0);
+      await locks.close();
+      expect(warnings).toEqual([expect.stringMatching(/most of them are not locks.*give locks a database/)]);
+    } finally {
+      await admin.flushall();
+    }
   });
 
   it('says whether the tests run on this version, as docs/managed-redis.md does', async () => {

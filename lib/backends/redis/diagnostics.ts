@@ -2,6 +2,7 @@
 // their checks, names of keys and channels, and the words of errors.
 export { checkDatabaseExists } from './connection/check-database-exists.js';
 export { sentinelMasters } from './connection/check-server.js';
+export { OTHER_KEYS_REMEDY, otherKeysIn } from './connection/other-keys.js';
 export { adviceFor, errorCode, messageOf } from './connection/redis-errors.js';
 export { tagOf } from './hash-slot.js';
 export { clientForUrl, openTopology } from './links/choose-client.js';

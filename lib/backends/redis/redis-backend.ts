@@ -64,6 +64,8 @@ export interface RedisBackendOptions {
   readonly onError: (error: unknown) => void;
   /** Called once, when a server has answered for the first time, with its name and version: `Redis 7.4.1`. */
   readonly onConnected?: ((server: string) => void) | undefined;
+  /** That of the locks, to tell other keys from them. */
+  readonly keyPrefix?: string | undefined;
   /** Called once, when a server has answered for the first time, if the user may lack rights. */
   readonly onLimitedUser?: (() => void) | undefined;
   /** Receives a warning, at most once, about a server configuration that makes locks unsafe. */
@@ -106,6 +108,7 @@ export class RedisBackend implements QuorumMember {
       onError: (error) => onError(explained(error, connection.topology, connection.hasAnswered)),
       onWarning,
       onConnected: options.onConnected,
+      keyPrefix: options.keyPrefix,
       onLimitedUser: options.onLimitedUser,
     };
     const connection = RedisConnection.open(options.connection, context);

@@ -10,7 +10,7 @@ import { type Check, type Finding, onEachMaster } from './check.js';
 import { checkCluster } from './cluster-check.js';
 import { checkPubSub } from './pubsub-check.js';
 import { checkRights, type RightsSubject } from './rights-check.js';
-import { checkClock, checkMemory, checkRole, checkScripts, checkVersion } from './server-checks.js';
+import { checkClock, checkMemory, checkOtherKeys, checkRole, checkScripts, checkVersion } from './server-checks.js';
 
 /** `doctor`: whether a Redis and its user are set up for locks. */
 export async function runDoctor(place: RedisPlace, keyPrefix: string, output: Output): Promise<number> {
@@ -41,10 +41,12 @@ async function examine(redis: OpenRedis, subject: RightsSubject): Promise<Check[
     ['scripts', (master) => checkScripts(master, unusedKey(master))],
     ['clock', checkClock],
   ];
+  checks.push(['keys', (master) => checkOtherKeys(master, keyPrefix, redis.database)]);
   if (isCluster) checks.push(['cluster', checkCluster]);
   const found: Check[] = [];
   for (const [check, examination] of checks) found.push(...(await onEachMaster(check, redis.masters(), examination)));
-  return found;
+  // Without other keys, there is nothing to say.
+  return found.filter(({ check, status }) => check !== 'keys' || status !== 'ok');
 }
 
 const MARKS = { ok: 'ok   ', note: 'note ', wrong: 'WRONG' };

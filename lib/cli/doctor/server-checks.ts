@@ -1,4 +1,4 @@
-import { messageOf } from '../../backends/redis/diagnostics.js';
+import { messageOf, OTHER_KEYS_REMEDY, otherKeysIn } from '../../backends/redis/diagnostics.js';
 import type { Server } from '../redis/server.js';
 import { type Finding, infoOf, note, ok, wrong } from './check.js';
 
@@ -85,6 +85,13 @@ export async function checkMemory(master: Server, key: string): Promise<Finding>
     `${Math.round(share * 100)} % of maxmemory is used; when it is full, new locks are refused`,
     'raise maxmemory, or find out which keys take the memory',
   );
+}
+
+/** Whoever flushes a database for other keys also removes the locks in it. */
+export async function checkOtherKeys(master: Server, keyPrefix: string, database: number): Promise<Finding> {
+  const info = await master.ask('info', 'keyspace').then(String, () => '');
+  const found = await otherKeysIn(info, database, keyPrefix, (name, args) => master.ask(name, ...args));
+  return found === undefined ? ok('few keys of others, as far as it may look') : note(found, OTHER_KEYS_REMEDY);
 }
 
 /** Reads a setting with CONFIG, which most users are not allowed to do. */

@@ -27,6 +27,8 @@ const POLL = 10;
 export interface OpenRedis {
   /** For a separate lock service. */
   readonly connection: Connection;
+  /** The number of the database. */
+  readonly database: number;
   /** The server of the URL. */
   readonly server: Server;
   /** The master of the server. Undefined if the server is a master or a cluster, or does not report it. */
@@ -56,7 +58,7 @@ export async function openRedis(place: RedisPlace): Promise<OpenRedis> {
     const info = await server.text('info').catch(() => ''); // it may be denied
     refuseOtherKinds(info, place);
     if (place.isCluster) return await openCluster(place, opened);
-    return { ...opened, replicaOf: replicaOf(info), masters: () => [server] };
+    return { ...opened, database: opened.topology.database, replicaOf: replicaOf(info), masters: () => [server] };
   } catch (error) {
     await opened.close();
     throw error;
@@ -86,7 +88,7 @@ async function connectTo(place: RedisPlace): Promise<Opened> {
 async function openCluster(place: RedisPlace, first: Opened): Promise<OpenRedis> {
   const slots = await first.server.ask('cluster', 'slots').catch(() => undefined);
   // Without slots there are no nodes to connect to. The check of the cluster reports that it is down.
-  if (Array.isArray(slots) && slots.length === 0) return { ...first, masters: () => [first.server] };
+  if (Array.isArray(slots) && slots.length === 0) return { ...first, database: 0, masters: () => [first.server] };
   const cluster = await open(
     diagnosticConnection(place.url, { isCluster: true, connectTimeout: CONNECT_TIMEOUT }),
     place,
@@ -98,6 +100,7 @@ async function openCluster(place: RedisPlace, first: Opened): Promise<OpenRedis>
   };
   return {
     connection: cluster.connection,
+    database: topology.database,
     server: first.server,
     masters: () => reachable(topology).map((link) => new Server(link, topology, firstSlotOf(link.address))),
     close: () => Promise.all([topology.close(), first.close()]),

@@ -23,7 +23,7 @@ const ADVICE: readonly (readonly [RegExp, string])[] = [
   ],
   [
     /unknown command/i,
-    'the server may be a Sentinel: give its address in sentinels, with the name of its master (node-redis: sentinelRootNodes and name), or give the address of the master. If it is a Redis, the command was renamed or disabled',
+    'the server may be a Sentinel: give its address in sentinels, with the name of its master (node-redis: sentinelRootNodes and name), or give the address of the master. It may be a proxy that knows only some commands, such as twemproxy or Envoy: connect to Redis directly. If it is a Redis, the command was renamed or disabled',
   ],
   [
     /cluster support disabled/,

@@ -6,6 +6,7 @@ import type { ConnectionContext } from '../links/connection-context.js';
 import type { Topology } from '../links/topology.js';
 import { serverName, warnOfEviction } from './check-server.js';
 import { IdlePings } from './idle-pings.js';
+import { OTHER_KEYS_REMEDY, otherKeysIn } from './other-keys.js';
 import { errorCode, messageOf } from './redis-errors.js';
 import { RedisNodeWatch } from './redis-node-watch.js';
 import { ScriptRunner } from './script-runner.js';
@@ -41,6 +42,7 @@ export class RedisConnection {
     const onFirstAnswer = (info: string) => {
       context.onConnected?.(`${serverName(info)} by ${topology.library}`);
       warnOfEviction(info, topology.description, context.onWarning);
+      void warnOfOtherKeys(info, topology, context);
     };
     return new RedisConnection(topology, context, { onFirstAnswer });
   }
@@ -158,4 +160,12 @@ export class RedisConnection {
     this.pings.close();
     return this.topology.close();
   }
+}
+
+/** Never rejects. */
+async function warnOfOtherKeys(info: string, topology: Topology, { keyPrefix, onWarning }: ConnectionContext) {
+  if (keyPrefix === undefined) return;
+  const ask = (name: string, args: readonly string[]) => topology.send(name, args).reply;
+  const found = await otherKeysIn(info, topology.database, keyPrefix, ask);
+  if (found !== undefined) onWarning(`${topology.description}: ${found}. So ${OTHER_KEYS_REMEDY}. This is logged once`);
 }

@@ -11,6 +11,8 @@ export interface ConnectionContext {
   readonly onWarning: (message: string) => void;
   /** Called once, when a server has answered for the first time, with its name, its version and the client library. */
   readonly onConnected?: ((server: string) => void) | undefined;
+  /** That of the locks, to tell other keys from them. */
+  readonly keyPrefix?: string | undefined;
   /** Called once, when a server has answered for the first time, if the user may lack rights. */
   readonly onLimitedUser?: (() => void) | undefined;
 }
