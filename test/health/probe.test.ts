@@ -2,6 +2,7 @@ import type { Redis } from 'ioredis';
 import { createLockService } from '../../lib/service/create-lock-service.js';
 import type { LockService } from '../../lib/service/lock-service.js';
 import type { RedisLockOptions } from '../../lib/service/redis-lock-options.js';
+import type { LockServiceHealth } from '../../lib/service/service-health.js';
 import { openVirtualWorld } from '../support/lock-world.js';
 import { errorOf, latch } from '../support/section.js';
 import { type RedisServer, startRedis } from '../support/servers/redis-server.js';
@@ -121,17 +122,28 @@ describe('health() on Redis', () => {
 describe('health() of a quorum', () => {
   it('is up while a majority grants locks, and down with fewer', async () => {
     const servers = await Promise.all([startRedis(), startRedis(), startRedis()]);
+    // The first answer may need longer than a node has, while it is connected.
+    const healthOf = async (locks: LockService, expected: (health: LockServiceHealth) => boolean) => {
+      let health = await locks.health();
+      for (; !expected(health); health = await locks.health());
+      return health;
+    };
     const locks = createLockService({ quorum: servers.map(({ url }) => url), logger });
-    expect(await locks.health()).toMatchObject({ healthy: true, problems: [] });
+    expect(await healthOf(locks, ({ healthy }) => healthy)).toMatchObject({ healthy: true, problems: [] });
     await locks.close();
     const fill = (n: number) => servers[n].client().config('SET', 'maxmemory', '1');
     await fill(0);
     const stillUp = createLockService({ quorum: servers.map(({ url }) => url), logger });
-    expect(await stillUp.health()).toMatchObject({ healthy: true });
+    expect(await healthOf(stillUp, ({ healthy }) => healthy)).toMatchObject({ healthy: true });
     await stillUp.close();
     await fill(1);
     const down = createLockService({ quorum: servers.map(({ url }) => url), logger });
-    expect(await down.health()).toMatchObject({ healthy: false, problems: [expect.stringMatching(/OOM/)] });
+    const outOfMemory = ({ healthy, problems }: LockServiceHealth) =>
+      healthy || problems.some((why) => why.includes('OOM'));
+    expect(await healthOf(down, outOfMemory)).toMatchObject({
+      healthy: false,
+      problems: [expect.stringMatching(/OOM/)],
+    });
     await down.close();
     await Promise.all(servers.map((server) => server.stop()));
   });

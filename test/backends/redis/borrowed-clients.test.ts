@@ -154,14 +154,14 @@ describe.each(LIBRARIES)('a client of %s whose connection is dead', (_, Client) 
   });
 
   /** A service whose connections worked, and which a firewall has then forgotten. */
-  const dead = async (options: RedisOptions, connection?: string) => {
+  const dead = async (options: RedisOptions, commandTimeout = 500) => {
     client = new Client({ host: '127.0.0.1', port: proxy.port, ...options });
     client.on('error', () => {});
     const { logger } = log;
     locks = createLockService({
-      connection: connection ?? client,
-      commandTimeout: 500,
-      outageTimeout: 1_200,
+      connection: client,
+      commandTimeout,
+      outageTimeout: 4_000,
       shutdownTimeout: 50,
       logger,
     });
@@ -175,7 +175,7 @@ describe.each(LIBRARIES)('a client of %s whose connection is dead', (_, Client) 
     const errors = await Promise.all(
       [
         locks.acquire('a', { waitTime: 0 }),
-        locks.acquire('b', { waitTime: 800 }),
+        locks.acquire('b', { waitTime: 2_500 }),
         locks.acquire('c'),
         locks.acquire('d'),
         locks.getSemaphore('permits', { permits: 1 }).acquire(),
@@ -189,7 +189,7 @@ describe.each(LIBRARIES)('a client of %s whose connection is dead', (_, Client) 
   });
 
   it('is replaced by the client when its owner has set that, and even a call that tries once succeeds', async () => {
-    await dead({ socketTimeout: 200 });
+    await dead({ socketTimeout: 200 }, 10_000);
     expect(await locks.tryAcquire('a')).not.toBeNull();
   });
 
@@ -227,11 +227,11 @@ describe.each(LIBRARIES)('a client of %s whose server has become a replica', (_,
   afterAll(() => master.stop());
 
   /** A service behind a proxy that leads to the next master for new connections only. */
-  const failedOver = async (options: RedisOptions, connection?: string) => {
+  const failedOver = async (options: RedisOptions) => {
     client = new Client({ host: '127.0.0.1', port: proxy.port, ...options });
     const { logger } = log;
-    const limits = { commandTimeout: 2_000, outageTimeout: 700, shutdownTimeout: 50 };
-    locks = createLockService({ connection: connection ?? client, ...limits, logger });
+    const limits = { commandTimeout: 10_000, outageTimeout: 4_000, shutdownTimeout: 50 };
+    locks = createLockService({ connection: client, ...limits, logger });
     await until(() => succeeds(locks.withLock('first', () => {})));
     await world.redis.replicaof('127.0.0.1', String(master.port));
     proxy.leadTo(master.port);
@@ -243,7 +243,7 @@ describe.each(LIBRARIES)('a client of %s whose server has become a replica', (_,
     const errors = await Promise.all(
       [
         locks.acquire('a', { waitTime: 0 }),
-        locks.acquire('b', { waitTime: 300 }),
+        locks.acquire('b', { waitTime: 2_500 }),
         locks.acquire('c'),
         locks.getSemaphore('permits', { permits: 1 }).tryAcquire(),
       ].map(errorOf),
@@ -276,14 +276,14 @@ describe('a client of a cluster of which one connection is dead', () => {
   });
   afterAll(() => cluster?.stop(), 60_000);
 
-  const dead = async (redisOptions: RedisOptions) => {
+  const dead = async (redisOptions: RedisOptions, commandTimeout = 1_000) => {
     const { port } = await cluster.masterOf(await cluster.slotOf('lock:{a}'));
     proxy = await startTcpProxy(port);
     const natMap = { [`127.0.0.1:${port}`]: { host: '127.0.0.1', port: proxy.port } };
     client = new Cluster(cluster.nodes, { natMap, redisOptions });
     client.on('error', () => {});
     const logger = { warn: () => {}, error: () => {} };
-    locks = createLockService({ connection: client, commandTimeout: 1_000, shutdownTimeout: 50, logger });
+    locks = createLockService({ connection: client, commandTimeout, shutdownTimeout: 50, logger });
     await until(() => succeeds(locks.withLock('{a}', () => {})));
     await until(() => succeeds(locks.withLock('{b}', () => {})));
     proxy.cutHalfOpen();
@@ -301,7 +301,7 @@ describe('a client of a cluster of which one connection is dead', () => {
   });
 
   it('works as before once its owner has set that', async () => {
-    await dead({ socketTimeout: 300 });
+    await dead({ socketTimeout: 300 }, 10_000);
     expect(await locks.tryAcquire('{a}')).not.toBeNull();
   });
 });
