@@ -1,6 +1,8 @@
 import type { SentCommand } from '../links/link.js';
 import type { Topology } from '../links/topology.js';
 
+const OWN_CLIENT = 'give locks a client of their own, such as client.duplicate()';
+
 /** Which options choose TLS. */
 const WITH_TLS = 'write rediss://, or set tls (node-redis: tls: true in socket)';
 const WITHOUT_TLS = 'write redis://, or leave out tls';
@@ -36,6 +38,7 @@ const ADVICE: readonly (readonly [RegExp, string])[] = [
     'the host cannot be reached. Check firewalls, security groups and the network',
   ],
   [/ENOENT|EACCES/, 'check the path of the socket and its permissions'],
+  [/subscriber mode/i, `the application has subscribed to channels on this client: ${OWN_CLIENT}`],
   [/NOAUTH/, 'Redis requires a password: redis://user:password@host, with reserved characters percent-encoded'],
   [
     /DENIED|protected mode/,
@@ -89,7 +92,9 @@ function closed(usesTls: boolean): string {
  *
  * @param command the unanswered command
  */
-export function silenceAdvice({ owned }: Topology, command: SentCommand | undefined): string | undefined {
+export function silenceAdvice({ owned, blockedBy }: Topology, command: SentCommand | undefined): string | undefined {
   if (owned || command?.idleSinceWrite === undefined) return undefined;
+  if (blockedBy !== undefined)
+    return `the application runs ${blockedBy} on this ioredis client, and every other command waits behind it: ${OWN_CLIENT}`;
   return 'nothing arrives on the connection of your ioredis client. If it is dead, only the client can replace it: set socketTimeout in its options (of a cluster: in redisOptions), or give RedisLockModule the options instead of the client';
 }

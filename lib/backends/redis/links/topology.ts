@@ -29,6 +29,11 @@ export interface Topology {
   readonly replacesSilentConnections: boolean;
   /** Why there is no answer: undefined while there is a connection, as far as is known. */
   readonly connectionError: Error | undefined;
+  /**
+   * The command of the application that a connection of a borrowed client waits for, so that all others wait behind it:
+   * `BLPOP`. Left out: there is none, as far as can be seen.
+   */
+  readonly blockedBy?: string | undefined;
   /** The client has ended and will never answer again. */
   readonly ended: boolean;
   /** The error of a command after that. */

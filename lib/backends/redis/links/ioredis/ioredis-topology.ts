@@ -2,6 +2,7 @@ import type { Redis, RedisOptions } from 'ioredis';
 import type { ConnectionContext } from '../connection-context.js';
 import type { Link, SentCommand, SubscriberConnection } from '../link.js';
 import type { Topology, TopologyEvents } from '../topology.js';
+import { blockingCommandOf } from './blocking-command.js';
 import { type Client, isCluster } from './client.js';
 import { ClientLifecycle } from './client-lifecycle.js';
 import { clientDefaults, SUBSCRIBER_OPTIONS } from './client-options.js';
@@ -63,6 +64,15 @@ export class IoredisTopology implements Topology {
 
   get connectionError(): Error | undefined {
     return this.lifecycle.connectionError;
+  }
+
+  get blockedBy(): string | undefined {
+    if (this.owned) return undefined;
+    for (const master of this.nodes.masters()) {
+      const command = blockingCommandOf(master);
+      if (command !== undefined) return command;
+    }
+    return undefined;
   }
 
   get ended(): boolean {

@@ -1,0 +1,52 @@
+import { Redis } from 'ioredis';
+import { Redis as Redis5 } from 'ioredis5';
+import { createLockService } from '../../../lib/service/create-lock-service.js';
+import { errorOf } from '../../support/section.js';
+import { RedisWorld } from './redis-world.js';
+
+const silent = { warn: () => {}, error: () => {} };
+
+describe.each<[string, typeof Redis]>([
+  ['ioredis 6', Redis],
+  ['ioredis 5', Redis5 as never],
+])('a lent client of %s on which the application', (_, Client) => {
+  const world = new RedisWorld();
+
+  const refusalWhile = async (occupy: (client: Redis) => Promise<unknown>): Promise<Error> => {
+    const client = new Client(world.server.url);
+    const occupied = occupy(client).catch(() => {});
+    const locks = createLockService({ connection: client, commandTimeout: 300, logger: silent });
+    const error = await errorOf(locks.acquire('order', { waitTime: '400ms' }));
+    client.disconnect();
+    await Promise.all([occupied, locks.close()]);
+    return error;
+  };
+
+  it.each<[string, (client: Redis) => Promise<unknown>]>([
+    ['BLPOP', (client) => client.blpop('jobs', 5)],
+    ['XREAD BLOCK', (client) => client.xread('BLOCK', 5_000, 'STREAMS', 'jobs', '$')],
+    ['BZPOPMIN', (client) => client.bzpopmin('jobs', 5)],
+  ])('waits by %s is named with that command, and with the client that locks need', async (command, occupy) => {
+    const { message } = await refusalWhile(async (client) => {
+      await client.ping();
+      return occupy(client);
+    });
+    expect(message).toContain(`the application runs ${command} on this ioredis client`);
+    expect(message).toContain('client.duplicate()');
+    expect(message).not.toContain('socketTimeout');
+  });
+});
+
+it('a lent client that the application subscribes with later is named with what locks need', async () => {
+  const { startRedis } = await import('../../support/servers/redis-server.js');
+  const redis = await startRedis();
+  const client = new Redis5(redis.url);
+  const locks = createLockService({ connection: client as never, commandTimeout: 300, logger: silent });
+  await (await locks.acquire('order')).release();
+  await client.subscribe('news');
+  const { message } = await errorOf(locks.acquire('order', { waitTime: '400ms' }));
+  expect(message).toMatch(/subscribed to channels on this client.*client\.duplicate\(\)/);
+  client.disconnect();
+  await locks.close();
+  await redis.stop();
+});
