@@ -4,6 +4,7 @@ import type { Lease } from '../engine/lease/lease.js';
 import { LockLease } from '../engine/lease/lock-lease.js';
 import { printedLease } from '../engine/lease/printed-lease.js';
 import type { LockEngine } from '../engine/lock-engine.js';
+import { checkResult } from '../engine/scope/body-result.js';
 import { LockScope, lockScopes, scopeAround } from '../engine/scope/lock-scope.js';
 import { type Duration, MIN_LEASE_TIME, toMilliseconds } from '../engine/terms/duration.js';
 
@@ -97,7 +98,9 @@ export class CombinedLease implements Lease {
     const scopes: LockScope[] = [];
     for (const lease of live) scopes.push(new LockScope(lease, scopes.at(-1) ?? scopeAround(outermost), this));
     try {
-      return await lockScopes.run(scopes.at(-1), body, this);
+      const result = await lockScopes.run(scopes.at(-1), body, this);
+      checkResult(result, { what: `lease.run() of '${this.name}'`, body }, this.engines[0].services.events);
+      return result;
     } finally {
       for (const scope of scopes) scope.end();
     }

@@ -125,7 +125,8 @@ export class LockService {
     if (typeof body !== 'function')
       throw new LockConfigurationError('withLock(): the last argument must be the function to run');
     const options = hasOptions ? optionsOrBody : undefined;
-    return this.engine.holdWhile(await this.engine.acquireToRun(names, options, 'withLock()'), body);
+    // Awaited, so that the stack of an error inside leads to the caller.
+    return await this.engine.holdWhile(await this.engine.acquireToRun(names, options, 'withLock()'), body);
   }
 
   /**

@@ -4,6 +4,7 @@ import type { Lease } from '../lease/lease.js';
 import { announceAcquired, startTime } from '../lease/lease-events.js';
 import type { LockLease } from '../lease/lock-lease.js';
 import type { LockTable } from '../lock-table.js';
+import { checkResult } from '../scope/body-result.js';
 import { holdWhile } from '../scope/hold-while.js';
 import { currentScope, liveFrom, lockScopes } from '../scope/lock-scope.js';
 import type { Services } from '../services.js';
@@ -84,7 +85,10 @@ function run(table: LockTable, lease: LockLease, terms: FlightTerms, body: (leas
   const queue = table.flightQueueOf(lease.name, held.key);
   return holdWhile(table.services, lease, async () => {
     try {
-      const value = textOf(await body(lease), terms.serializer, lease.name);
+      const result = await body(lease);
+      const what = terms.method || `singleFlight() of '${lease.name}'`;
+      checkResult(result, { what, body }, table.services.events);
+      const value = textOf(result, terms.serializer, lease.name);
       queue.bodyEnded(held, { value });
       return value;
     } catch (error) {

@@ -5,6 +5,7 @@ import type { Timer } from '../../backends/runtime.js';
 import { LockAbortedError, LockConfigurationError, LockError } from '../errors.js';
 import { describeThrown } from '../events/lock-logger.js';
 import type { LockLease } from '../lease/lock-lease.js';
+import { checkResult } from '../scope/body-result.js';
 import { holdWhile } from '../scope/hold-while.js';
 import { lockScopes } from '../scope/lock-scope.js';
 import type { Services } from '../services.js';
@@ -149,18 +150,24 @@ export class Candidate implements Leadership {
     const { lease } = term;
     term.elected = true;
     this.services.events.logger.log?.(`Now leads '${this.name}' with the fencing token ${lease.fencingToken}`);
-    await this.options.onElected(lease);
+    const result: unknown = await this.options.onElected(lease);
+    checkResult(result, { what: this.body, body: this.options.onElected }, this.services.events);
   }
 
   /** A method that only starts something, as a constructor does, returns at once, and is called again and again. */
   private returnedQuickly(): void {
     if (++this.quickReturns !== QUICK_RETURNS) return;
     const { events } = this.services;
-    const body = this.method || `onElected of lead('${this.name}')`;
+    const { body } = this;
     events.warnOnce(
       `a leader that returns: ${body}`,
       `${body} returned within ${QUICK / 1_000} s of its election ${QUICK_RETURNS} times in a row. This process leads '${this.name}' only while its promise is pending, then resigns and stands for election again. Let it run until lease.signal aborts. Work that ends needs @DistributedLock or withLock() instead. This is logged once`,
     );
+  }
+
+  /** As messages name the body. */
+  private get body(): string {
+    return this.method || `onElected of lead('${this.name}')`;
   }
 
   /** There is one leader, in this process as in all others, so one of two methods with the same name never runs. */

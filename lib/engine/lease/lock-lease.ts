@@ -7,6 +7,7 @@ import type { GivenBack, HeldLock, LeaseTerms, LockShare, ReleaseListener, Relea
 import { isKept, leaveToLapse } from '../hold/hold-at-least.js';
 import type { Moment } from '../hold/lease-clock.js';
 import { lostOnReleaseError } from '../hold/loss-reasons.js';
+import { checkResult } from '../scope/body-result.js';
 import { LockScope, lockScopes, type ScopedLease, scopeAround } from '../scope/lock-scope.js';
 import { type EnteredGate, ShareGates } from '../scope/share-gate.js';
 import type { Services } from '../services.js';
@@ -174,7 +175,9 @@ export class LockLease implements ScopedLease, LockShare, ReleaseListener {
     const scope = new LockScope(this, scopeAround(this));
     this.hasBody = true;
     try {
-      return await lockScopes.run(scope, body, this);
+      const result = await lockScopes.run(scope, body, this);
+      checkResult(result, { what: `lease.run() of '${this.name}'`, body }, this.services.events);
+      return result;
     } finally {
       scope.end();
     }

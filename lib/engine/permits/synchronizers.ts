@@ -2,6 +2,7 @@ import type { BackendError } from '../../backends/backend-error.js';
 import type { RequestId, SynchronizerBackend } from '../../backends/synchronizer-backend.js';
 import type { ActiveWork } from '../active-work.js';
 import { LockConfigurationError } from '../errors.js';
+import { checkResult } from '../scope/body-result.js';
 import type { Services } from '../services.js';
 import { toLockName } from '../terms/lock-name.js';
 import { mayWait } from '../wait/begin-wait.js';
@@ -145,7 +146,7 @@ export class Synchronizers {
   }
 
   private async runThenGiveBack<T>(
-    { key }: Synchronizer,
+    { key, what }: Synchronizer,
     body: () => T | Promise<T>,
     giveBack: () => Promise<void>,
   ): Promise<T> {
@@ -153,7 +154,9 @@ export class Synchronizers {
     work.bodyStarted();
     this.countBodies(key, 1);
     try {
-      return await body();
+      const result = await body();
+      checkResult(result, { what: `withPermit() of ${what}`, body }, events);
+      return result;
     } finally {
       work.bodyEnded();
       await giveBack().catch((error: Error) => events.emit('error', error));

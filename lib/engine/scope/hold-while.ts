@@ -3,6 +3,7 @@ import type { Lease } from '../lease/lease.js';
 import type { LockLease } from '../lease/lock-lease.js';
 import type { Services } from '../services.js';
 import { runInHold } from '../trace/trace-hold.js';
+import { checkResult, type EndedBody } from './body-result.js';
 import { warnIfLeaked } from './leaked-body-warning.js';
 import { LockScope, scopeAround } from './lock-scope.js';
 
@@ -31,6 +32,7 @@ export async function holdWhile<T>(
   work.bodyStarted();
   try {
     result = await runInHold(lease, scope, body);
+    if (typeof result === 'object') checkResult(result, endedBody(lease, body), services.events);
   } catch (error) {
     limit?.cancel();
     scope.end();
@@ -42,6 +44,10 @@ export async function holdWhile<T>(
   const released = finish(services, lease, keepUntil);
   if (released !== undefined) await released;
   return result;
+}
+
+function endedBody({ name, terms }: LockLease, body: unknown): EndedBody {
+  return terms.method === '' ? { what: `withLock() of '${name}'`, body } : { what: terms.method, isMethod: true, body };
 }
 
 function finish(services: Needs, lease: LockLease, keepUntil: number): Promise<void> | undefined {

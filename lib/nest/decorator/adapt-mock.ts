@@ -1,4 +1,5 @@
 import { LockBusyError, LockConfigurationError } from '../../engine/errors.js';
+import { checkResult } from '../../engine/scope/body-result.js';
 import type { LockNames } from '../../engine/terms/lock-name.js';
 import type { LockOptions } from '../../engine/terms/lock-options.js';
 import type { LockService } from '../../service/lock-service.js';
@@ -9,6 +10,8 @@ type Mock = Partial<Pick<LockService, 'withLock' | 'acquire' | 'tryAcquire'>>;
 interface MockLease {
   release?(): unknown;
 }
+
+const SILENT = { warnOnce: () => {} };
 
 const adapted = new WeakMap<object, LockService>();
 
@@ -24,11 +27,18 @@ export function adaptMock(mock: Mock, where: string): LockService {
   const open = opener(mock, where);
   const adapter = {
     termsOf: (options: LockOptions | undefined) => options ?? {},
-    // Most mocks expect a single key, not a list.
-    acquireUnder: (names: LockNames, ...rest: [LockOptions, string]) =>
-      open(Array.isArray(names) && names.length === 1 ? names[0] : names, ...rest),
-    holdWhile: (held: Held, body: () => unknown) => held.run(body),
-    warnOnce: () => {},
+    acquireUnder: async (names: LockNames, options: LockOptions, where: string): Promise<MockedLock> => {
+      // Most mocks expect a single key, not a list.
+      const wanted = Array.isArray(names) && names.length === 1 ? names[0] : names;
+      return { held: await open(wanted, options, where), where };
+    },
+    holdWhile: ({ held, where }: MockedLock, body: () => unknown) =>
+      held.run(async () => {
+        const result = await body();
+        checkResult(result, { what: where, isMethod: true, body }, SILENT);
+        return result;
+      }),
+    ...SILENT,
   } as unknown as LockService;
   adapted.set(mock, adapter);
   return adapter;
@@ -40,6 +50,11 @@ export function adaptMock(mock: Mock, where: string): LockService {
 interface Held {
   /** Runs the body and ends the lock. */
   run(body: () => unknown): Promise<unknown>;
+}
+
+interface MockedLock {
+  readonly held: Held;
+  readonly where: string;
 }
 
 type Open = (names: LockNames, options: LockOptions, where: string) => Promise<Held>;

@@ -1,6 +1,7 @@
 import { LockConfigurationError } from '../../engine/errors.js';
+import { isAsyncIterable } from '../../engine/scope/body-result.js';
 import type { DecoratedMethod, LockedMethod } from './compile-locked-method.js';
-import { isAsyncIterable, isObservableLike } from './return-kind.js';
+import { isObservableLike } from './return-kind.js';
 
 /** The instance of a decorated method has no lock service, so the method did not run. */
 export function noLockService({ where, serviceName }: DecoratedMethod, instance: unknown): LockConfigurationError {
@@ -17,13 +18,12 @@ export function noLockService({ where, serviceName }: DecoratedMethod, instance:
 
 const KINDS = { promise: 'a promise', observable: 'an Observable', iterable: 'an async iterable' };
 
-/** The method did not return the expected kind of result. */
+/** The method did not return the expected kind of result. For promises, see `checkResult`. */
 export function wrongKind({ where, kind }: LockedMethod, result: unknown): LockConfigurationError {
   const returns = isObservableLike(result) ? 'observable' : isAsyncIterable(result) ? 'iterable' : 'promise';
   const found = returns === 'promise' ? 'something else' : KINDS[returns];
-  const consequence = kind === 'promise' ? ', which would have run without the lock' : '';
   return new LockConfigurationError(
-    `${where} was expected to return ${KINDS[kind]}, but returned ${found}${consequence}: set returns: '${returns}'`,
+    `${where} was expected to return ${KINDS[kind]}, but returned ${found}: set returns: '${returns}'`,
   );
 }
 

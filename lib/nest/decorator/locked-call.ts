@@ -7,8 +7,7 @@ import type { Lockable } from '../lock-service-property.js';
 import { adaptMock } from './adapt-mock.js';
 import { describeValue } from './check-decorator-options.js';
 import type { DecoratedMethod, LockedMethod } from './compile-locked-method.js';
-import { noLockService, wrongKind } from './distributed-lock.errors.js';
-import { isAsyncIterator, isObservableLike } from './return-kind.js';
+import { noLockService } from './distributed-lock.errors.js';
 import { warnOfUnreadStream } from './unread-stream.js';
 
 /** The answer of `onBusy`, instead of a lease. */
@@ -152,7 +151,6 @@ export async function lockedPromise(
   const lease = await call.acquire();
   if ('answer' in lease) return lease.answer;
   const result = await call.holdWhile(lease, () => call.run());
-  if (isObservableLike(result) || isAsyncIterator(result)) throw wrongKind(method, result);
   call.check(result);
   return result;
 }

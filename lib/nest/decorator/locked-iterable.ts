@@ -1,10 +1,10 @@
 import type { Lease } from '../../engine/lease/lease.js';
+import { isAsyncIterable } from '../../engine/scope/body-result.js';
 import { type LockScope, lockScopes } from '../../engine/scope/lock-scope.js';
 import type { Lockable } from '../lock-service-property.js';
 import type { LockedMethod } from './compile-locked-method.js';
 import { noIteration, wrongKind } from './distributed-lock.errors.js';
 import { LockedCall } from './locked-call.js';
-import { isAsyncIterable } from './return-kind.js';
 
 /**
  * Acquires the lock at the first `next()`, and holds it until the method's iteration is exhausted or closed. An

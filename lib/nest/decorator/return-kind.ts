@@ -1,6 +1,7 @@
 import 'reflect-metadata';
 import type { Observable } from 'rxjs';
 import { LockConfigurationError } from '../../engine/errors.js';
+import { isObservable } from '../../engine/scope/body-result.js';
 import type { Method, ReturnKind } from './distributed-lock.options.js';
 
 /**
@@ -31,20 +32,5 @@ export function returnKindOf(
     : 'promise';
 }
 
-/** Whether it is an Observable, of any copy of RxJS. */
-export function isObservableLike(value: unknown): value is Observable<unknown> {
-  const { subscribe, lift } = (value ?? {}) as { subscribe?: unknown; lift?: unknown };
-  return typeof subscribe === 'function' && typeof lift === 'function';
-}
-
-export function isAsyncIterable(value: unknown): value is AsyncIterable<unknown> {
-  return typeof (value as AsyncIterable<unknown> | null | undefined)?.[Symbol.asyncIterator] === 'function';
-}
-
-/**
- * Whether it is an iteration that runs step by step: a generator or a cursor, but not a stream, which reads without
- * being asked.
- */
-export function isAsyncIterator(value: unknown): boolean {
-  return isAsyncIterable(value) && typeof (value as { next?: unknown }).next === 'function';
-}
+/** {@link isObservable}, for RxJS. */
+export const isObservableLike = isObservable as (value: unknown) => value is Observable<unknown>;
