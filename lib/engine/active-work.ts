@@ -21,7 +21,7 @@ export interface Activity {
 }
 
 /** What waiting callers wait for. */
-export type Awaited = 'an answer' | 'this process' | 'another process';
+export type Awaited = 'an answer' | 'the end of an outage' | 'this process' | 'another process';
 
 /** Callers that wait, and for what. */
 export interface AwaitingQueue extends WaitingQueue {

@@ -97,9 +97,10 @@ export class Shutdown {
 
   private limit(): void {
     const { work } = this.services;
-    this.refuse(() => true);
     // Who asks is answered, and gets what is free.
-    this.stopLimiting = work.watch(this.oncePerTurn(() => this.refuse(({ awaited }) => awaited !== 'an answer')));
+    const refuseWaiters = () => this.refuse(({ awaited }) => awaited !== 'an answer');
+    refuseWaiters();
+    this.stopLimiting = work.watch(this.oncePerTurn(refuseWaiters));
     const [closer] = [...this.around].filter(({ released }) => !released);
     const remedy =
       closer === undefined

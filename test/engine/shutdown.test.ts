@@ -3,7 +3,7 @@ import type { Lease } from '../../lib/engine/lease/lease.js';
 import { Shutdown } from '../../lib/engine/shutdown.js';
 import { leftovers, ms, NOTHING, nothingIsLeft, openVirtualWorld, openWorld, STORES } from '../support/lock-world.js';
 import { errorOf, latch, Section } from '../support/section.js';
-import { answerAfter } from '../support/watched/watched-backend.js';
+import { answerAfter, refused } from '../support/watched/watched-backend.js';
 
 describe('shutdown', () => {
   const world = openVirtualWorld();
@@ -284,6 +284,29 @@ describe('shutdown', () => {
       await mine.release();
       await runtime.until(locks.close());
       expect(leftovers(process)).toEqual(NOTHING);
+    });
+
+    it('ends waits for the end of an outage, and lets those who have just asked be answered', async () => {
+      const { locks, runtime, backend } = await begun({ outageTimeout: ms(Number.POSITIVE_INFINITY) });
+      locks.beginShutdown();
+      await runtime.advance(9_000);
+      backend.disturb(refused, 'acquire');
+      const waiting = errorOf(locks.acquire('order'));
+      await runtime.advance(900);
+      backend.heal();
+      const answer = latch();
+      backend.disturb(answerAfter(answer.promise), 'acquire');
+      const asking = locks.acquire('stock');
+      await runtime.advance(200);
+      expect(await waiting).toMatchObject({ byShutdown: true });
+      answer.open();
+      await (await runtime.until(asking)).release();
+      backend.heal();
+      backend.disturb(refused, 'acquire');
+      const late = errorOf(locks.acquire('order'));
+      await runtime.advance(200);
+      expect(await late).toMatchObject({ byShutdown: true });
+      await runtime.until(locks.close());
     });
 
     it('tells bodies to stop, renews what they hold, and grants what is free', async () => {

@@ -169,6 +169,7 @@ export class PermitQueue<Waiter extends PermitWaiter<never>> {
   }
 
   get awaited(): Awaited {
+    if (this.line.failure !== undefined) return 'the end of an outage';
     if (this.state !== 'resting') return 'an answer';
     return this.isHeldHere() ? 'this process' : 'another process';
   }

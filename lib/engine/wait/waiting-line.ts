@@ -120,6 +120,7 @@ export class WaitingLine<Queued extends Caller<never> & InLine & Linked<Queued> 
   /** Records that a waiter's request failed, and refuses the waiter if another request would fail, too. */
   failed(waiter: Queued, error: BackendError): void {
     this.failure = error;
+    if (this.services.admission.isEnding) this.services.work.changed();
     if (waiter.settled || error.kind === 'unavailable') return;
     this.dismiss(waiter, permanentError(waiter, this.services.backend, error));
   }
@@ -151,6 +152,7 @@ export class WaitingLine<Queued extends Caller<never> & InLine & Linked<Queued> 
   get awaited(): Awaited {
     const { queue, services } = this;
     if (queue.awaited !== undefined) return queue.awaited;
+    if (this.failure !== undefined) return 'the end of an outage';
     if (queue.isAsking && !queue.waitsInBackend) return 'an answer';
     if (services.heldLocks(queue.key).length > 0) return 'this process';
     return this.busyReply === undefined ? 'an answer' : 'another process';
