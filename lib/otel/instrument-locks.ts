@@ -1,3 +1,4 @@
+import * as api from '@opentelemetry/api';
 import { diag, type MeterProvider, type TracerProvider } from '@opentelemetry/api';
 import { MetricsSource } from './lock-metrics.js';
 import { LockSpans } from './lock-spans.js';
@@ -54,11 +55,15 @@ const KINDS: Readonly<Record<keyof LockInstrumentationOptions, 'boolean' | 'getT
  * A second call has no effect. It returns the same object, and `diag` logs a warning. To change options, call
  * `disable()` first.
  *
- * @throws TypeError naming the option that is wrong
+ * @throws TypeError naming the option that is wrong, or that `@opentelemetry/api` is older than 1.3
  * @publicApi
  */
 export function instrumentLocks(options: LockInstrumentationOptions = {}): LockInstrumentation {
   check(options);
+  if (api.metrics === undefined)
+    throw new TypeError(
+      'instrumentLocks(): the installed @opentelemetry/api has no metrics. Version 1.3 or later is needed: npm install @opentelemetry/api@latest',
+    );
   const running = active[ACTIVE];
   if (running !== undefined) {
     diag.warn(

@@ -1,5 +1,6 @@
 import type { Pool as MysqlPool } from 'mysql2';
 import type { Pool as PostgresPool } from 'pg';
+import { type OptionalPackage, tooOld, tooOldFor } from '../../backends/installed-version.js';
 import type { RowLocksOptions } from '../row-locks-options.js';
 import { mysqlDriver, mysqlPoolDriver, sslOf } from './mysql-driver.js';
 import { postgresDriver, postgresPoolDriver } from './postgres-driver.js';
@@ -40,6 +41,8 @@ export function driverFromUrl(url: unknown): DriverChoice | string {
   if (pathname.length < 2) return `url does not contain a database name. ${example}`;
   const { problem } = kind === 'mysql' ? sslOf(searchParams) : {};
   if (problem !== undefined) return problem;
+  const old = tooOld(PACKAGES[kind]);
+  if (old !== undefined) return updateOrKeep(old, PACKAGES[kind]);
   const defaultPort = kind === 'postgres' ? 5432 : 3306;
   const description = `${kind} ${hostname}:${port || defaultPort}${pathname}`;
   const secrets = [password, decodeURIComponent(password)].filter((secret) => secret !== '');
@@ -52,6 +55,7 @@ export function driverFromUrl(url: unknown): DriverChoice | string {
 
 /** Members that identify the kind of a pool. */
 interface AnyPool {
+  readonly Client?: unknown;
   readonly connect?: unknown;
   readonly getConnection?: unknown;
   readonly options?: {
@@ -68,6 +72,8 @@ interface AnyPool {
 export function driverFromPool(given: RowLocksOptions['pool'], connections: number): DriverChoice | string {
   const pool = given as AnyPool;
   if (typeof pool?.connect === 'function') {
+    const old = tooOldFor<{ Client: unknown }>('pg', ({ Client }) => pool.Client === Client);
+    if (old !== undefined) return updateOrKeep(old, 'pg');
     const most = pool.options?.max ?? 10;
     if (most <= connections) return tooSmall('max', most, connections);
     const { password } = pool.options ?? {};
@@ -79,11 +85,20 @@ export function driverFromPool(given: RowLocksOptions['pool'], connections: numb
   }
   const inner = typeof pool?.pool?.getConnection === 'function' ? pool.pool : pool;
   if (typeof inner?.getConnection !== 'function') return 'pool must be a pg or mysql2 pool';
+  const old = tooOldFor<{ Pool: new () => object }>('mysql2', ({ Pool }) => inner instanceof Pool);
+  if (old !== undefined) return updateOrKeep(old, 'mysql2');
   const most = inner.config?.connectionLimit ?? 10;
   if (most <= connections) return tooSmall('connectionLimit', most, connections);
   const driver = mysqlPoolDriver(inner as unknown as MysqlPool, `mysql (given pool of at most ${most} connections)`);
   const secrets = secretsOf(inner.config?.connectionConfig?.password);
   return { kind: 'mysql', driver: { ...driver, spare: most - connections }, secrets };
+}
+
+const PACKAGES = { postgres: 'pg', mysql: 'mysql2' } as const;
+
+/** An application may need the old version for something else. */
+function updateOrKeep(problem: string, name: OptionalPackage): string {
+  return `${problem}. Update it: npm install ${name}@latest. Or keep it, install a second copy (npm install ${name}-latest@npm:${name}@latest), and give a pool of that one`;
 }
 
 function tooSmall(option: string, most: number, connections: number): string {

@@ -97,7 +97,7 @@ describe('the connection of a Redis backend', () => {
   itOfIoredis.each<[string, unknown, RegExp]>([
     ['a mistyped URL', 'rediss:/user:secret-word@host', /not a Redis URL: write 'redis:\/\/host/],
     ['an empty URL', '', /not a Redis URL/],
-    ['a number', 6379, /is number\. Give a URL/],
+    ['a number', 6379, /is number, which is not an ioredis client\. Give a URL/],
     ['nothing', null, /is null/],
     ['a client of another library', new (class RedisClient {})(), /an object of RedisClient/],
     ['a function that returns none', () => undefined, /function returned undefined, which is not an ioredis client/],

@@ -38,7 +38,9 @@ describe('the packed library in an app with node-redis 4', () => {
     async () => {
       const app = await ThrowAwayApp.create(tarball, { type: 'module', packages: ['redis@4'], withoutPeers: true });
       apps.push(app);
-      const tooOld = expect.stringMatching(/too old: locks need redis 5 or 6\. npm install redis@latest/);
+      const tooOld = expect.stringMatching(
+        /redis 4\.\d+\.\d+ is too old: locks need redis 5\.0\.0 or later\. Update it: npm install redis@latest\. Or keep it, npm install ioredis@latest/,
+      );
       expect(await app.run('old-node-redis.mjs', { REDIS_URL: redis.url })).toEqual({
         url: tooOld,
         options: tooOld,

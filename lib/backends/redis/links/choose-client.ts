@@ -1,10 +1,9 @@
 import type { Client, Connection, NodeRedisConnection } from './connection.js';
 import type { ConnectionContext } from './connection-context.js';
-import { ConnectionError } from './connection-error.js';
 import { clientDefaults } from './ioredis/client-options.js';
 import { toClientSource } from './ioredis/client-source.js';
 import { IoredisTopology } from './ioredis/ioredis-topology.js';
-import { loadIoredis, loadNodeRedis } from './load-client.js';
+import { loadIoredis, loadNodeRedis, refuseUrl } from './load-client.js';
 import { isNodeRedis, openNodeRedis, openOptions } from './node-redis/node-redis-source.js';
 import type { Topology } from './topology.js';
 import { checkUrl, toNodeRedisConnection } from './url-settings.js';
@@ -13,14 +12,12 @@ import { checkUrl, toNodeRedisConnection } from './url-settings.js';
  * The client library for a URL: ioredis if it is installed, because it used to be the only supported client, and
  * node-redis otherwise.
  *
- * @throws ConnectionError if neither is installed
+ * @throws ConnectionError if neither is installed in a version that locks can use
  */
 export function clientForUrl(): 'ioredis' | 'node-redis' {
   if (loadIoredis() !== undefined) return 'ioredis';
   if (loadNodeRedis() !== undefined) return 'node-redis';
-  throw new ConnectionError(
-    'The connection is a URL, and no Redis client is installed: npm install ioredis, or npm install redis',
-  );
+  return refuseUrl();
 }
 
 /**

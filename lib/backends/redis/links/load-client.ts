@@ -1,4 +1,5 @@
 import { createRequire } from 'node:module';
+import { type OptionalPackage, tooOld } from '../../installed-version.js';
 import { ConnectionError } from './connection-error.js';
 import type { NodeRedisClient, NodeRedisOptions } from './node-redis/node-redis-client.js';
 
@@ -15,65 +16,86 @@ export interface NodeRedisModule {
 declare const require: NodeJS.Require | undefined;
 const fromHere = typeof require === 'function' ? undefined : createRequire(import.meta.url);
 
-/** ioredis or iovalkey. Undefined if neither is installed. */
+/** ioredis or iovalkey. Undefined if neither is installed, or what is installed is too old. */
 export function loadIoredis(): IoredisModule | undefined {
-  try {
-    return typeof require === 'function' ? require('ioredis') : fromHere?.('ioredis');
-  } catch (error) {
-    refuseBroken(error, 'ioredis');
+  if (tooOld('ioredis') === undefined) {
+    try {
+      const ioredis = typeof require === 'function' ? require('ioredis') : fromHere?.('ioredis');
+      if ('Redis' in ioredis) return ioredis;
+    } catch (error) {
+      refuseBroken(error, 'ioredis');
+    }
   }
-  try {
-    return typeof require === 'function' ? require('iovalkey') : fromHere?.('iovalkey');
-  } catch (error) {
-    refuseBroken(error, 'iovalkey');
+  if (tooOld('iovalkey') === undefined) {
+    try {
+      return typeof require === 'function' ? require('iovalkey') : fromHere?.('iovalkey');
+    } catch (error) {
+      refuseBroken(error, 'iovalkey');
+    }
   }
   return undefined;
 }
 
-/**
- * node-redis. Undefined if it is not installed.
- *
- * @throws ConnectionError if the installed version is too old
- */
+/** node-redis. Undefined if it is not installed, or too old. */
 export function loadNodeRedis(): NodeRedisModule | undefined {
-  const nodeRedis = findNodeRedis();
-  if (nodeRedis !== undefined && !('createSentinel' in nodeRedis)) refuseOldNodeRedis();
-  return nodeRedis;
+  if (tooOld('redis') === undefined) {
+    try {
+      const redis = typeof require === 'function' ? require('redis') : fromHere?.('redis');
+      if ('createSentinel' in redis) return redis;
+    } catch (error) {
+      refuseBroken(error, 'redis');
+    }
+  }
+  if (tooOld('@redis/client') === undefined) {
+    try {
+      const client = typeof require === 'function' ? require('@redis/client') : fromHere?.('@redis/client');
+      if ('createSentinel' in client) return client;
+    } catch (error) {
+      refuseBroken(error, '@redis/client');
+    }
+  }
+  return undefined;
 }
 
-/** An application may have node-redis 4 for other purposes, beside ioredis. */
-export function refuseOldNodeRedis(): never {
-  throw new ConnectionError(
-    'The node-redis of the connection is too old: locks need redis 5 or 6. npm install redis@latest, or leave it and npm install ioredis, which a connection by URL then uses',
+/** @throws ConnectionError if there is no ioredis or iovalkey that locks can use */
+export function requireIoredis(): IoredisModule {
+  return loadIoredis() ?? refuse('The connection is for ioredis', ['ioredis', 'iovalkey'], 'npm install ioredis');
+}
+
+/** @throws ConnectionError if there is no node-redis that locks can use */
+export function requireNodeRedis(): NodeRedisModule {
+  return loadNodeRedis() ?? refuse('The connection is for node-redis', ['redis', '@redis/client'], 'npm install redis');
+}
+
+/** @throws ConnectionError always, because no client is installed that locks can use */
+export function refuseUrl(): never {
+  return refuse(
+    'The connection is a URL',
+    ['ioredis', 'iovalkey', 'redis', '@redis/client'],
+    'npm install ioredis, or npm install redis',
   );
 }
 
-function findNodeRedis(): NodeRedisModule | undefined {
-  try {
-    return typeof require === 'function' ? require('redis') : fromHere?.('redis');
-  } catch (error) {
-    refuseBroken(error, 'redis');
-  }
-  try {
-    return typeof require === 'function' ? require('@redis/client') : fromHere?.('@redis/client');
-  } catch (error) {
-    refuseBroken(error, '@redis/client');
-  }
-  return undefined;
+/** @throws ConnectionError always, because the client that the user gave is too old */
+export function refuseOldClient(name: 'ioredis' | 'redis', problem = tooOld(name)): never {
+  throw new ConnectionError(
+    `The client of the connection is of an old version: ${problem ?? `locks need a newer ${name}`}. ${updateOrKeep(name)}`,
+  );
 }
 
-/** @throws ConnectionError if neither ioredis nor iovalkey is installed */
-export function requireIoredis(): IoredisModule {
-  return loadIoredis() ?? notInstalled('ioredis', 'npm install ioredis');
+function refuse(connection: string, names: readonly OptionalPackage[], install: string): never {
+  const old = names.filter((name) => tooOld(name) !== undefined);
+  if (old.length === 0) throw new ConnectionError(`${connection}, and no Redis client is installed for it: ${install}`);
+  // @redis/client is a part of redis.
+  const named = old.includes('redis') ? old.filter((name) => name !== '@redis/client') : old;
+  const problems = named.map((name) => tooOld(name)).join('; ');
+  throw new ConnectionError(`${connection}, and ${problems}. ${updateOrKeep(named[0])}`);
 }
 
-/** @throws ConnectionError if node-redis is not installed */
-export function requireNodeRedis(): NodeRedisModule {
-  return loadNodeRedis() ?? notInstalled('node-redis', 'npm install redis');
-}
-
-function notInstalled(client: string, command: string): never {
-  throw new ConnectionError(`The connection is for ${client}, which is not installed: ${command}`);
+/** An application may need the old version for something else. */
+function updateOrKeep(name: OptionalPackage): string {
+  const other = name === 'ioredis' || name === 'iovalkey' ? 'redis' : 'ioredis';
+  return `Update it: npm install ${name}@latest. Or keep it, npm install ${other}@latest, and give a URL as the connection`;
 }
 
 /** If an installed client lacks one of its dependencies, the user gets that error. */

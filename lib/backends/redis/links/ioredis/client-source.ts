@@ -1,7 +1,8 @@
 import type { Cluster, ClusterOptions, Redis, RedisOptions } from 'ioredis';
+import { tooOldFor } from '../../../installed-version.js';
 import type { ClusterConnection, Connection } from '../connection.js';
 import { ConnectionError } from '../connection-error.js';
-import { requireIoredis } from '../load-client.js';
+import { refuseOldClient, requireIoredis } from '../load-client.js';
 import { checkHost, checkUrl } from '../url-settings.js';
 import { checkClient, checkCluster, checkRedisOptions } from './check-ioredis-options.js';
 import { type Client, isCluster } from './client.js';
@@ -40,8 +41,7 @@ function sourceOf(connection: Connection, defaults: ClientDefaults): ClientSourc
     checkUrl(connection);
     return ownRedis(new (requireIoredis().Redis)(connection, { ...defaults, lazyConnect: true }));
   }
-  if (isClient(connection)) return borrowed(connection, 'The connection is');
-  if (!isPlainObject(connection)) throw new ConnectionError(`The connection is ${kindOf(connection)}. ${REMEDY}`);
+  if (isClient(connection) || !isPlainObject(connection)) return borrowed(connection, 'The connection is');
   if ('nodes' in connection) return ownCluster(connection as ClusterConnection, defaults);
   const options = connection as RedisOptions;
   checkRedisOptions(options);
@@ -55,6 +55,7 @@ const REMEDY =
   "Give a URL ('redis://host:6379'), ioredis options, { nodes } of a cluster, an ioredis client, or a function that returns one";
 
 function borrowed(client: unknown, subject: string): ClientSource {
+  refuseOld(client);
   if (!isClient(client))
     throw new ConnectionError(`${subject} ${kindOf(client)}, which is not an ioredis client. ${REMEDY}`);
   return { client, owned: false, description: isCluster(client) ? describeCluster(client) : describeRedis(client) };
@@ -71,6 +72,21 @@ function ownCluster(connection: ClusterConnection, defaults: ClientDefaults): Cl
   const redisOptions = { socketTimeout, disconnectTimeout, ...options?.redisOptions } as ClusterOptions['redisOptions'];
   const client = new (requireIoredis().Cluster)([...nodes], { ...options, redisOptions, lazyConnect: true });
   return { client, owned: true, description: describeCluster(client) };
+}
+
+/** The version of a client is not known if another copy of ioredis created it. */
+function refuseOld(client: unknown): void {
+  if (typeof client !== 'object' || client === null) return;
+  const problem = tooOldFor<IoredisExports>('ioredis', (module) =>
+    [module.default, module.Cluster].some((type) => client instanceof type),
+  );
+  if (problem !== undefined || isIoredis4(client)) refuseOldClient('ioredis', problem);
+}
+
+type IoredisExports = Pick<typeof import('ioredis'), 'default' | 'Cluster'>;
+
+function isIoredis4(client: object): boolean {
+  return '_addedScriptHashes' in client;
 }
 
 /** Checks what clients of ioredis 5 and 6 have in common, because the user may have another copy of ioredis. */

@@ -2,7 +2,7 @@ import type { NodeRedisConnection } from '../connection.js';
 import type { ConnectionContext } from '../connection-context.js';
 import { ConnectionError } from '../connection-error.js';
 import { checkDatabaseNumber } from '../database-number.js';
-import { refuseOldNodeRedis, requireNodeRedis } from '../load-client.js';
+import { refuseOldClient, requireNodeRedis } from '../load-client.js';
 import type { Topology } from '../topology.js';
 import { checkHost, readUrl } from '../url-settings.js';
 import { checkNodeRedisOptions } from './check-node-redis-options.js';
@@ -34,7 +34,11 @@ export function isNodeRedis(value: unknown): value is object {
   if (typeof value !== 'object' || value === null) return false;
   const { sendCommand, duplicate, connect, destroy, status } = value as Record<string, unknown>;
   const looks = [sendCommand, connect, destroy ?? duplicate].every((method) => typeof method === 'function');
-  return looks && status === undefined && !('isCluster' in value);
+  return (looks && status === undefined && !('isCluster' in value)) || isNodeRedis3(value);
+}
+
+function isNodeRedis3(value: object): boolean {
+  return typeof (value as { internal_send_command?: unknown }).internal_send_command === 'function';
 }
 
 /**
@@ -106,7 +110,7 @@ function isCluster(source: object): source is NodeRedisCluster {
 
 function refuseOtherKinds(source: object): void {
   // Clients of node-redis 4; its clusters are those without `_options`.
-  if ('v4' in source || 'nodeByAddress' in source) refuseOldNodeRedis();
+  if ('v4' in source || 'nodeByAddress' in source || isNodeRedis3(source)) refuseOldClient('redis');
   const { options, isPubSubActive, isWatching } = source as Partial<NodeRedisClient & { isWatching: boolean }>;
   if (options === undefined) {
     throw new ConnectionError(
