@@ -29,6 +29,7 @@ export type { PermitLease } from './engine/permits/permit-lease.js';
 export { currentLease, outsideLocks } from './engine/scope/lock-scope.js';
 export type { Duration } from './engine/terms/duration.js';
 export type { LockNames } from './engine/terms/lock-name.js';
+export { type LockNamePart, lockName } from './engine/terms/lock-name-tag.js';
 export type { AdoptOptions, LockOptions, ReleaseMode } from './engine/terms/lock-options.js';
 export type { AcquireMessage, HoldMessage, PointMessages } from './engine/trace/channels.js';
 export type { CountDownLatch } from './handles/count-down-latch.js';

@@ -3,6 +3,7 @@ import type { Activity } from './active-work.js';
 import { adoptLock } from './detached/adopt-lock.js';
 import { readTicket } from './detached/lease-ticket.js';
 import { LockConfigurationError } from './errors.js';
+import { callSite } from './events/call-site.js';
 import type { LockEventName, LockEvents } from './events/lock-events.js';
 import { type FlightOptions, type FlightTerms, toFlightTerms } from './flights/flight-terms.js';
 import type { FlightSerializer } from './flights/serialize-result.js';
@@ -31,6 +32,7 @@ import {
   assertSupported,
 } from './terms/assert-supported.js';
 import { toWaitTime } from './terms/duration.js';
+import { escapedNames } from './terms/escaped-names.js';
 import { type LockNames, quoted, toLockName, toLockNames, toWanted } from './terms/lock-name.js';
 import {
   type AcquisitionTerms,
@@ -334,10 +336,23 @@ export class LockEngine {
   ): Promise<LockLease> {
     try {
       const wanted = toWanted(names, what);
+      if (!escapedNames.isEmpty) this.warnOfTwoNames(wanted, what);
       if (options === undefined) return this.start(wanted, defaults, what);
       return this.start(wanted, this.resolve(options, defaults, `${what} of ${quoted(wanted)}`), what);
     } catch (error) {
       return Promise.reject(error);
+    }
+  }
+
+  private warnOfTwoNames(wanted: LockNames, what: string): void {
+    for (const plain of [wanted].flat()) {
+      const escaped = escapedNames.get(plain);
+      if (escaped === undefined) continue;
+      const site = callSite();
+      this.services.events.warnOnce(
+        'two names for one thing',
+        `${what} of '${plain}'${site === undefined ? '' : `, called at ${site},`} and ${escaped.where}, whose template makes '${escaped.name}' of the same value, use two locks, which do not exclude each other: a template escapes '%', ':', braces and control characters in what it fills in. Write lockName\`…\` instead of a plain string. This is logged once`,
+      );
     }
   }
 

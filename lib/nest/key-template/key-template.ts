@@ -1,6 +1,7 @@
 import { LockConfigurationError, LockKeyError } from '../../engine/errors.js';
+import { escapedNames } from '../../engine/terms/escaped-names.js';
+import { toKeyPart, whyNotKeyPart } from '../../engine/terms/key-part.js';
 import { toLockName } from '../../engine/terms/lock-name.js';
-import { toKeyPart, whyNotKeyPart } from './key-part.js';
 import { type Found, follow, followAll, type Invocation } from './key-path.js';
 import { type Expression, parseTemplate } from './key-template-parser.js';
 
@@ -33,46 +34,64 @@ export function compileTemplate(template: string, where: string, method: string)
   return many.length === 0 ? one(template, parts, where) : each(template, parts, where);
 }
 
+/** A name, and what it would be if nothing was escaped in it. */
+interface Filled {
+  readonly name: string;
+  readonly plain: string;
+}
+
 function one(template: string, parts: readonly (string | Expression)[], where: string): NamesOf {
   return (invocation) => {
     let name = '';
-    for (const part of parts)
-      name += typeof part === 'string' ? part : fill(part, follow(part, invocation), template, where);
-    return name;
+    let plain = '';
+    for (const part of parts) {
+      const text = typeof part === 'string' ? part : textOf(part, follow(part, invocation), template, where);
+      name += typeof part === 'string' ? part : toKeyPart(text);
+      plain += text;
+    }
+    return noted(name, plain, where);
   };
 }
 
 function each(template: string, parts: readonly (string | Expression)[], where: string): NamesOf {
   return (invocation) => {
-    let names: readonly string[] = [''];
+    let names: readonly Filled[] = [{ name: '', plain: '' }];
     for (const part of parts) {
-      const texts = textsOf(part, invocation, template, where);
-      names = names.flatMap((name) => texts.map((text) => name + text));
+      const filled = filledWith(part, invocation, template, where);
+      names = names.flatMap(({ name, plain }) =>
+        filled.map((next) => ({ name: name + next.name, plain: plain + next.plain })),
+      );
     }
-    return names;
+    return names.map(({ name, plain }) => noted(name, plain, where));
   };
 }
 
-function textsOf(
+function noted(name: string, plain: string, where: string): string {
+  if (name !== plain) escapedNames.add(plain, { name, where });
+  return name;
+}
+
+function filledWith(
   part: string | Expression,
   invocation: Invocation,
   template: string,
   where: string,
-): readonly string[] {
-  if (typeof part === 'string') return [part];
-  if (!isMany(part)) return [fill(part, follow(part, invocation), template, where)];
+): readonly Filled[] {
+  if (typeof part === 'string') return [{ name: part, plain: part }];
+  const filled = (plain: string) => ({ name: toKeyPart(plain), plain });
+  if (!isMany(part)) return [filled(textOf(part, follow(part, invocation), template, where))];
   const found = followAll(part, invocation);
   if (found.length === 0)
     throw new LockKeyError(
       `${where}: #<${part.path}> of the key '${template}' is an empty list: there is nothing to lock`,
       template,
     );
-  return found.map((value) => fill(part, value, template, where));
+  return found.map((value) => filled(textOf(part, value, template, where)));
 }
 
-function fill(expression: Expression, found: Found, template: string, where: string): string {
+function textOf(expression: Expression, found: Found, template: string, where: string): string {
   const reason = 'missing' in found ? found.missing : whyNotKeyPart(found.value);
-  if (reason === undefined) return toKeyPart((found as { value: string }).value);
+  if (reason === undefined) return String((found as { value: unknown }).value);
   const what = 'missing' in found ? reason : `it ${reason}`;
   throw new LockKeyError(
     `${where}: #<${expression.path}> of the key '${template}' cannot be filled in: ${what}`,

@@ -1,4 +1,4 @@
-import { MAX_KEY_BYTES } from '../../engine/terms/lock-name.js';
+import { MAX_KEY_BYTES } from './lock-name.js';
 
 /** Why a value cannot be part of a lock's name; `undefined` when it can. */
 export function whyNotKeyPart(value: unknown): string | undefined {
