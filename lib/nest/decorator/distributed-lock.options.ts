@@ -92,8 +92,8 @@ export interface DistributedLockOptions<Args extends readonly unknown[] = Anythi
   /**
    * What happens when the lock stays busy for `waitTime`. `'throw'` (default): LockBusyError. `'skip'`: the method does
    * not run, and the call returns `undefined` (an Observable emits it, an iteration is empty). A function, or the name
-   * of another method of the class: it provides the result instead. It does not apply to a LockBusyError that the
-   * method itself throws.
+   * of another method of the class: it provides the result instead. It also answers a call that a shutdown refuses; the
+   * `cause` of its error is then LockAbortedError. It does not apply to a LockBusyError that the method itself throws.
    *
    * `'newest'`: the call waits, but only until a later call comes, from any process. That one takes its place, and this
    * call returns `undefined`, as with `'skip'`. So one call runs, one waits, and the last one runs, unless its process

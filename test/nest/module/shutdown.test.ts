@@ -1,11 +1,13 @@
 import {
   type BeforeApplicationShutdown,
+  Controller,
+  Get,
   Injectable,
   Module,
   type OnApplicationShutdown,
   type OnModuleDestroy,
 } from '@nestjs/common';
-import { LazyModuleLoader } from '@nestjs/core';
+import { LazyModuleLoader, NestFactory } from '@nestjs/core';
 import { Test } from '@nestjs/testing';
 import { currentLease } from '../../../lib/engine/scope/lock-scope.js';
 import { DistributedLock } from '../../../lib/nest/decorator/distributed-lock.decorator.js';
@@ -98,6 +100,39 @@ describe('when the application goes down', () => {
     app.get(Database).closing = async () => void locked.push(await jobs.more());
     await app.close();
     expect(locked).toEqual(['done', 'done', 'done']);
+  });
+
+  it('a request that closes the application and waits for that is told so, once', async () => {
+    const warnings: string[] = [];
+    @Controller()
+    class Admin {
+      app: { close(): Promise<void> } | undefined;
+      closing: Promise<void> | undefined;
+
+      @Get('close')
+      @DistributedLock('admin')
+      async shutDown() {
+        this.closing = this.app?.close();
+        await Promise.race([this.closing, new Promise((resolve) => setTimeout(resolve, 1_000))]);
+        return 'closed';
+      }
+    }
+    const logger = { warn: (message: string) => void warnings.push(message), error: () => {} };
+    @Module({
+      imports: [RedisLockModule.forRoot({ backend: 'memory', shutdownTimeout: 100, logger })],
+      controllers: [Admin],
+    })
+    class App {}
+    const app = await NestFactory.create(App, { logger: false });
+    await app.listen(0, '127.0.0.1');
+    const admin = app.get(Admin);
+    admin.app = app;
+    expect(await (await fetch(`${await app.getUrl()}/close`)).text()).toBe('closed');
+    await admin.closing;
+    const shutdown = warnings.filter((line) => line.startsWith('Shutdown'));
+    expect(shutdown).toEqual([
+      expect.stringMatching(/still held after 100 ms \(admin\).*let it call app\.close\(\) without await/),
+    ]);
   });
 
   it('a module that is loaded lazily cannot import RedisLockModule', async () => {
