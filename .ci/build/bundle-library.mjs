@@ -188,7 +188,7 @@ function withoutCommands() {
 }
 
 /**
- * Removes comments and most of the indentation. All names stay, because this code is read when applications are
+ * Removes comments and indentation. All names and lines stay, because this code is read when applications are
  * debugged.
  */
 function compact() {
@@ -196,7 +196,7 @@ function compact() {
     name: 'compact',
     async renderChunk(code) {
       const options = { compress: false, mangle: false, module: false };
-      return (await minify(code, { ...options, format: { beautify: true, indent_level: 1, ecma: 2020 } })).code;
+      return (await minify(code, { ...options, format: { beautify: true, indent_level: 0, ecma: 2020 } })).code;
     },
   };
 }
