@@ -1,8 +1,11 @@
-import { setImmediate as realSetImmediate } from 'node:timers';
+import * as timers from 'node:timers';
 import { printsAs } from '../backends/prints-as.js';
 import { LONGEST_TIMER, type Runtime, type Timer } from '../backends/runtime.js';
 import { nodeRuntime } from '../engine/node-runtime.js';
 import { type Duration, toMilliseconds } from '../engine/terms/duration.js';
+
+/** Kept here, because node:test replaces the function in `node:timers` as well. */
+const realSetImmediate = timers.setImmediate;
 
 /** This many turns of the event loop are enough for all work in memory that a timer has started. */
 const TURNS = 5;
