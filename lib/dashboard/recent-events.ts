@@ -11,7 +11,7 @@ export class RecentEvents {
 
   constructor(locks: LockService) {
     this.stop = [
-      locks.on('lost', ({ name, group, method, error }) =>
+      locks.engine.observe('lost', ({ name, group, method, error }) =>
         this.add({ kind: 'lost', name, method: method || group, text: error.message }),
       ),
       locks.on('failed', ({ outcome, name, group, method, error }) => {

@@ -234,6 +234,11 @@ export class LockEngine {
     return this.services.events.on(event, listener);
   }
 
+  /** See {@link EventHub.observe}. */
+  observe<E extends LockEventName>(event: E, listener: (details: LockEvents[E]) => void): () => void {
+    return this.services.events.observe(event, listener);
+  }
+
   /** Emits `error`, which is logged when nobody listens. */
   report(error: Error): void {
     this.services.events.emit('error', error);

@@ -108,7 +108,7 @@ export class Services {
     this.commandTimeout = commandTimeout;
     this.waiterTimeout = waiterTimeout;
     this.clock = new LeaseClock(runtime);
-    this.events = new EventHub(runtime, new RateLimitedLogger(logger, runtime), pointChannels);
+    this.events = new EventHub(runtime, new RateLimitedLogger(logger, runtime), pointChannels, settings.identity);
     const unreleased = new UnreleasedLocks(runtime, this.events.logger);
     this.backgroundReleases = new BackgroundReleases(
       backend,

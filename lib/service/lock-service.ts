@@ -485,7 +485,8 @@ export class LockService {
   }
 
   /**
-   * Adds a listener for events of the locks of this service. An `error` event without a listener is logged.
+   * Adds a listener for events of the locks of this service. Events `error` and `lost` are logged if they have no
+   * listener.
    *
    * @returns a function that removes the listener
    * @throws TypeError when there is no such event

@@ -47,7 +47,7 @@ export class ServiceHealth {
   private probe: { readonly at: number; readonly failure: Promise<BackendError | undefined> } | undefined;
 
   constructor(private readonly engine: LockEngine) {
-    engine.on('lost', () => {
+    engine.observe('lost', () => {
       this.losses = [...this.losses.slice(1 - MOST_LOSSES), engine.settings.runtime.monotonic()];
     });
   }

@@ -1,5 +1,7 @@
 import type { ClientRecord } from '../../backends/lock-backend.js';
 import { isRedisson, isTicketOwner } from '../../backends/owner-ids.js';
+import type { LockEvents } from '../events/lock-events.js';
+import type { ClientIdentity } from './client-record-writer.js';
 
 /** The process that holds a lock, according to its record in the backend. @publicApi */
 export interface HolderClient {
@@ -45,6 +47,21 @@ export function describeClient({ application, host, pid, group, method, heldFor 
   const where = method || group;
   const duration = heldFor === undefined ? '' : `, for ${inWords(heldFor)}`;
   return `${application} on ${host}, pid ${pid}${where && `, in ${where}`}${duration}`;
+}
+
+/** How the log describes the owner in this process that has lost a lock. */
+export function describeLoser(
+  { owner, group, method, held }: LockEvents['lost'],
+  identity: ClientIdentity | undefined,
+): string {
+  if (identity === undefined) return owner;
+  return describeHolder(owner, {
+    ...identity,
+    clientId: '',
+    group,
+    method,
+    ...(held !== undefined && { heldFor: held }),
+  });
 }
 
 function inWords(time: number): string {

@@ -1,5 +1,7 @@
 import type { Channel } from 'node:diagnostics_channel';
 import type { Runtime } from '../../backends/runtime.js';
+import type { ClientIdentity } from '../clients/client-record-writer.js';
+import { describeLoser } from '../clients/describe-holder.js';
 import { EVENT_NAMES, type LockEventName, type LockEvents } from './lock-events.js';
 import { describeThrown, harmless, type LockLogger } from './lock-logger.js';
 
@@ -13,8 +15,8 @@ const TIMED: readonly LockEventName[] = ['acquired', 'released', 'detached'];
 const MOST_SUBJECTS = 100;
 
 /**
- * The listeners of one service. An exception in a listener is logged and has no other effect. An `error` event without
- * a listener is logged, too.
+ * The listeners of one service. An exception in a listener is logged and has no other effect. Events `error` and `lost`
+ * without a listener are logged, too.
  */
 export class EventHub {
   /**
@@ -25,13 +27,20 @@ export class EventHub {
   /** Whether somebody listens to failed acquisitions. */
   failures = false;
   private readonly listeners = new Map<LockEventName, Set<(event: never) => void>>();
+  /** Those listeners that are parts of the library. */
+  private readonly observers = new WeakSet<(event: never) => void>();
   private readonly warnedAbout = new Set<string>();
+  private readonly loggedLosses = new WeakSet<Error>();
 
-  /** @param logger must not throw */
+  /**
+   * @param logger must not throw
+   * @param identity the process, for the log
+   */
   constructor(
     private readonly runtime: Runtime,
     readonly logger: LockLogger,
     private readonly channels: EventChannels = {},
+    private readonly identity?: ClientIdentity,
   ) {}
 
   /** @returns a function that removes the listener */
@@ -45,6 +54,19 @@ export class EventHub {
       set.delete(listener);
       this.noteListeners();
     };
+  }
+
+  /** Like {@link on}, for a part of the library. Errors and losses are logged as if nobody listened. */
+  observe<E extends LockEventName>(event: E, listener: (event: LockEvents[E]) => void): () => void {
+    this.observers.add(listener);
+    return this.on(event, listener);
+  }
+
+  /** Logs a loss, unless the log has it already. */
+  warnOfLoss(loss: Error, details = ''): void {
+    if (this.loggedLosses.has(loss)) return;
+    this.loggedLosses.add(loss);
+    this.logger.warn(loss.message + details);
   }
 
   /** Logs a warning about a subject, such as a method, only the first time. */
@@ -62,10 +84,12 @@ export class EventHub {
   emit<E extends LockEventName>(event: E, details: LockEvents[E]): void {
     this.channels[event]?.publish(details);
     const listeners = this.listeners.get(event);
-    if (listeners === undefined || listeners.size === 0) {
-      if (event === 'error') this.logger.error((details as Error).message);
-      return;
+    if (event === 'error' && !this.isReported(listeners)) this.logger.error((details as Error).message);
+    if (event === 'lost' && !this.isReported(listeners)) {
+      const loss = details as LockEvents['lost'];
+      this.warnOfLoss(loss.error, `. It was held by ${describeLoser(loss, this.identity)}`);
     }
+    if (listeners === undefined || listeners.size === 0) return;
     this.runtime.detached(() => {
       for (const listener of [...listeners]) this.call(event, listener as (event: LockEvents[E]) => unknown, details);
     });
@@ -76,6 +100,11 @@ export class EventHub {
     Promise.resolve(work).catch((error: unknown) =>
       this.emit('error', error instanceof Error ? error : new Error(describeThrown(error))),
     );
+  }
+
+  /** Whether the application listens, so that nothing has to be logged. */
+  private isReported(listeners: ReadonlySet<(event: never) => void> = new Set()): boolean {
+    return [...listeners].some((listener) => !this.observers.has(listener));
   }
 
   private hasListeners(event: LockEventName): boolean {

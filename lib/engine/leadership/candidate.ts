@@ -202,8 +202,6 @@ export class Candidate implements Leadership {
   }
 
   private bodyFailed({ signal, loss }: LockLease, error: unknown): void {
-    const { logger } = this.services.events;
-    if (loss !== undefined) logger.warn(`The leader of '${this.name}' was deposed: ${loss.message}`);
     const wasAsked = error === signal.reason || (error as Error | undefined)?.name === 'AbortError';
     if (error === loss || (signal.aborted && wasAsked)) return;
     this.report('failed, and gives up the lock', error);

@@ -377,7 +377,7 @@ export class LockLease implements ScopedLease, LockShare, ReleaseListener {
     this.services.work.releaseEnded();
     if (this.loss !== undefined) return;
     if (outcome !== 'gone') return;
-    this.services.events.logger.warn(this.foundGone().message);
+    this.services.events.warnOfLoss(this.foundGone());
   }
 
   private ended(outcome: ReleaseOutcome, freed: readonly HeldLock[], confirmed: boolean): void {
@@ -391,7 +391,7 @@ export class LockLease implements ScopedLease, LockShare, ReleaseListener {
   private reportLoss(): void {
     const error = this.loss ?? this.foundGone();
     if (this.terms.onLost === 'throw') throw error;
-    this.services.events.logger.warn(error.message);
+    this.services.events.warnOfLoss(error);
   }
 
   /** The backend did not hold a lock any more when it was released. */

@@ -141,7 +141,7 @@ export class Synchronizers {
     );
     if (permit.loss === undefined) return result;
     if (onLost === 'throw') throw permit.loss;
-    this.services.events.logger.warn(permit.loss.message);
+    this.services.events.warnOfLoss(permit.loss);
     return result;
   }
 

@@ -29,7 +29,7 @@ describe('an event', () => {
     lost.subscribe(subscriber);
     try {
       expect(events.hasListener('lost')).toBe(true);
-      const details = { name: 'order' } as never;
+      const details = { name: 'order', owner: '1', error: new Error('lost') } as never;
       events.emit('lost', details);
       expect(seen).toEqual([details]);
     } finally {

@@ -193,7 +193,10 @@ describe('holdAtMost', () => {
     locks.engine.services.heldLocks(locks.engine.keyOf('parcel'))[0].abandon(new Error('shutdown'));
     await runtime.advance(8_000);
     expect(stopped.signal.reason.message).toContain('has run for longer than holdAtMost (10000 ms). Stop');
-    expect(logger.warnings).toEqual([expect.stringContaining("The lock 'stock' was held for longer than holdAtMost")]);
+    expect(logger.warnings).toEqual([
+      expect.stringContaining("The lock 'order' was lost: it was force-released"),
+      expect.stringContaining("The lock 'stock' was held for longer than holdAtMost"),
+    ]);
     for (const { end } of [lost, lapsing]) end('stopped');
     expect(await runtime.until(Promise.all(calls))).toEqual(['stopped', 'stopped']);
   });
