@@ -2,7 +2,8 @@ import { type Linked, LinkedQueue } from './collections/linked-queue.js';
 import type { HeldLock, LockShare } from './hold/held-lock.js';
 import type { Lease } from './lease/lease.js';
 import { QueueTable } from './queue/queue-table.js';
-import type { WaitingQueue, WaitingQueues } from './wait/outage-limit.js';
+import type { AwaitingQueue } from './wait/awaited.js';
+import type { WaitingQueues } from './wait/outage-limit.js';
 
 /** How much work a service has at one moment. All numbers are 0 when it is idle. */
 export interface Activity {
@@ -18,14 +19,6 @@ export interface Activity {
   readonly changes: number;
   /** Permits that the service renews. */
   readonly renewedPermits: number;
-}
-
-/** What waiting callers wait for. */
-export type Awaited = 'an answer' | 'the end of an outage' | 'this process' | 'another process';
-
-/** Callers that wait, and for what. */
-export interface AwaitingQueue extends WaitingQueue {
-  readonly awaited: Awaited;
 }
 
 /** A lease that has not been released yet. */

@@ -1,8 +1,8 @@
-import type { AwaitingQueue } from './active-work.js';
 import { LockAbortedError } from './errors.js';
 import type { Synchronizers } from './permits/synchronizers.js';
 import { leasesWaitingFor, type ScopedLease } from './scope/lock-scope.js';
 import type { Services } from './services.js';
+import type { AwaitingQueue } from './wait/awaited.js';
 import type { Caller } from './wait/caller.js';
 import { settlesWithin } from './wait/settles-within.js';
 import { waitEndedError } from './wait/wait-errors.js';

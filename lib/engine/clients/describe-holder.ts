@@ -1,6 +1,5 @@
 import type { ClientRecord } from '../../backends/lock-backend.js';
 import { isRedisson, isTicketOwner } from '../../backends/owner-ids.js';
-import type { LockEvents } from '../events/lock-events.js';
 import type { ClientIdentity } from './client-record-writer.js';
 
 /** The process that holds a lock, according to its record in the backend. @publicApi */
@@ -49,9 +48,14 @@ export function describeClient({ application, host, pid, group, method, heldFor 
   return `${application} on ${host}, pid ${pid}${where && `, in ${where}`}${duration}`;
 }
 
-/** How the log describes the owner in this process that has lost a lock. */
+/** How the log describes the owner in this process that has lost a lock. `held`: for how many ms it had it */
 export function describeLoser(
-  { owner, group, method, held }: LockEvents['lost'],
+  {
+    owner,
+    group,
+    method,
+    held,
+  }: { readonly owner: string; readonly group: string; readonly method: string; readonly held?: number | undefined },
   identity: ClientIdentity | undefined,
 ): string {
   if (identity === undefined) return owner;

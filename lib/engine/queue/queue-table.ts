@@ -1,7 +1,7 @@
 import type { HeldType } from '../../backends/lock-backend.js';
-import type { AwaitingQueue } from '../active-work.js';
 import type { LinkedQueue } from '../collections/linked-queue.js';
 import type { HeldLock, LockWaiter } from '../hold/held-lock.js';
+import type { AwaitingQueue } from '../wait/awaited.js';
 
 /** The callers of a re-entrant lock of whom only the newest waits have a queue of their own. */
 export type QueueKind = HeldType | 'newest';

@@ -1,5 +1,4 @@
 import { BackendError, noAnswer, withReason } from '../../backends/lock-backend.js';
-import type { Awaited, AwaitingQueue } from '../active-work.js';
 import { Attempt, type AttemptReply, type FoundBusy, type Granted, type Outcome } from '../ask/attempt.js';
 import type { HeldLock } from '../hold/held-lock.js';
 import { announceAcquired, startTime } from '../lease/lease-events.js';
@@ -7,6 +6,7 @@ import type { LockLease } from '../lease/lock-lease.js';
 import type { LockTable } from '../lock-table.js';
 import type { AcquisitionTerms } from '../terms/lock-options.js';
 import { isTraced, traceAcquisition } from '../trace/trace-acquisition.js';
+import type { Awaited, AwaitingQueue } from '../wait/awaited.js';
 import type { Caller } from '../wait/caller.js';
 import { acquireAllOrNone, type BusyLock, type WantedGroup } from './all-or-none.js';
 import { WantedLock } from './wanted-lock.js';

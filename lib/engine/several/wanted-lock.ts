@@ -1,4 +1,3 @@
-import type { Awaited } from '../active-work.js';
 import type { Attempt } from '../ask/attempt.js';
 import type { HolderClient } from '../clients/describe-holder.js';
 import type { WaitingPlace } from '../deadlock/nested-wait.js';
@@ -8,6 +7,7 @@ import { closeGatesAbove, findReentry, isStillShared, type Reentry, shareMode } 
 import type { EnteredGate, ShareGate } from '../scope/share-gate.js';
 import type { Milliseconds } from '../terms/duration.js';
 import type { AcquisitionTerms } from '../terms/lock-options.js';
+import type { Awaited } from '../wait/awaited.js';
 import { beginWait } from '../wait/begin-wait.js';
 import type { Caller } from '../wait/caller.js';
 import { Waiter } from '../wait/waiter.js';

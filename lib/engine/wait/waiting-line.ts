@@ -1,11 +1,11 @@
 import type { BackendError, Busy } from '../../backends/lock-backend.js';
-import type { Awaited, AwaitingQueue } from '../active-work.js';
 import { type Linked, LinkedQueue } from '../collections/linked-queue.js';
 import type { LockBusyError, LockSupersededError, LockUnavailableError } from '../errors.js';
 import type { HeldLock, LockWaiter } from '../hold/held-lock.js';
 import type { Moment } from '../hold/lease-clock.js';
 import { ReschedulableTimer } from '../reschedulable-timer.js';
 import type { Services } from '../services.js';
+import type { Awaited, AwaitingQueue } from './awaited.js';
 import type { Caller } from './caller.js';
 import { LongWaitWarning } from './long-wait-warning.js';
 import { SILENCE } from './outage-limit.js';

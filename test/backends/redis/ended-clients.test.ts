@@ -108,7 +108,10 @@ describe('a client that has ended', () => {
     await until(() => lease.signal.aborted);
     expect(lease.held).toBe(false);
     expect(lease.signal.reason).toBeInstanceOf(LockLostError);
-    expect(warnings).toEqual([expect.stringMatching(/Could not renew the lock 'order'.*was closed by its owner/)]);
+    expect(warnings).toEqual([
+      expect.stringMatching(/Could not renew the lock 'order'.*was closed by its owner/),
+      expect.stringMatching(/^The lock 'order' was lost: /),
+    ]);
   });
 
   itOfIoredis('refuses every acquisition, even if it is ours and its retryStrategy gave up', async () => {
