@@ -112,7 +112,7 @@ describe('the packed library', () => {
     it('names the packages to install, and works if locks are in memory', async () => {
       await app.compile('core.ts', { module: 'nodenext' });
       await expect(app.run('core.js', { REDIS_URL: redis.url })).rejects.toThrow(
-        /no Redis client is installed: npm install ioredis, or npm install redis/,
+        /no Redis client is installed for it: npm install ioredis, or npm install redis/,
       );
     }, 60_000);
   });
