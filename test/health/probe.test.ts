@@ -1,4 +1,4 @@
-import type { Redis } from 'ioredis';
+import { Redis } from 'ioredis';
 import { createLockService } from '../../lib/service/create-lock-service.js';
 import type { LockService } from '../../lib/service/lock-service.js';
 import type { RedisLockOptions } from '../../lib/service/redis-lock-options.js';
@@ -49,7 +49,9 @@ describe('health() on Redis', () => {
   ])('is in the log before the first call fails, for a user %s', async (_what, rules, right) => {
     await admin.call('ACL', 'SETUSER', 'limited', 'reset', 'on', '>a-password', ...rules);
     const connection = redis.url.replace('//', '//limited:a-password@');
-    for (const client of [connection, { client: 'node-redis', url: connection } as const]) {
+    const lent = new Redis(connection);
+    lent.on('error', () => {});
+    for (const client of [connection, lent, { client: 'node-redis', url: connection } as const]) {
       const warnings: string[] = [];
       open({ connection: client, logger: { ...logger, warn: (message: string) => void warnings.push(message) } });
       await until(() => warnings.length > 0);
@@ -57,6 +59,7 @@ describe('health() on Redis', () => {
       expect(warnings[0]).toMatch(right);
       expect(warnings).toHaveLength(1);
     }
+    lent.disconnect();
   });
 
   it('is down while Redis has no memory left', async () => {

@@ -16,7 +16,7 @@ describe.each<[string, typeof Redis]>([
     const client = new Client(world.server.url);
     const occupied = occupy(client).catch(() => {});
     const locks = createLockService({ connection: client, commandTimeout: 300, logger: silent });
-    const error = await errorOf(locks.acquire('order', { waitTime: '400ms' }));
+    const error = await errorOf(locks.acquire('order', { waitTime: '5s' }));
     client.disconnect();
     await Promise.all([occupied, locks.close()]);
     return error;
@@ -44,7 +44,7 @@ it('a lent client that the application subscribes with later is named with what 
   const locks = createLockService({ connection: client as never, commandTimeout: 300, logger: silent });
   await (await locks.acquire('order')).release();
   await client.subscribe('news');
-  const { message } = await errorOf(locks.acquire('order', { waitTime: '400ms' }));
+  const { message } = await errorOf(locks.acquire('order', { waitTime: '5s' }));
   expect(message).toMatch(/subscribed to channels on this client.*client\.duplicate\(\)/);
   client.disconnect();
   await locks.close();

@@ -23,7 +23,8 @@ export async function otherKeysIn(
   const page: unknown = await ask('scan', ['0', 'COUNT', String(SAMPLE)]).catch(() => undefined);
   const keys: unknown = Array.isArray(page) ? page[1] : undefined;
   if (!Array.isArray(keys) || keys.length === 0) return undefined;
-  const isOurs = (key: unknown) => typeof key === 'string' && (key.startsWith(keyPrefix) || OURS.test(key));
+  const isOurs = (key: unknown) =>
+    typeof key === 'string' && (key.startsWith(keyPrefix) || key.startsWith(`{${keyPrefix}`) || OURS.test(key));
   const others = keys.filter((key) => !isOurs(key)).length;
   if (others * 2 < keys.length) return undefined;
   return `database ${database} has ${count} keys, and most of them are not locks. A FLUSHDB or FLUSHALL for the others also removes held locks: a second caller then gets the lock until its holder notices at the next renewal, up to a third of a lease later`;

@@ -13,6 +13,9 @@ import { ScriptRunner } from './script-runner.js';
 import { ServerClocks } from './server-clocks.js';
 import { SilentConnections } from './silent-connections.js';
 
+/** When the rights of the user of a lent client are checked, in milliseconds. */
+const FIRST_LOOK = 1_000;
+
 interface ConnectionExtras {
   /** The state of the connection that this one duplicates. */
   readonly health?: RedisNodeWatch;
@@ -35,6 +38,7 @@ export class RedisConnection {
   private keptAlive: Timer | undefined;
   private closed = false;
   private hasCheckedUser = false;
+  private firstLook: Timer | undefined;
 
   /** @throws ConnectionError when `connection` cannot be used */
   static open(connection: Connection, context: ConnectionContext): RedisConnection {
@@ -64,6 +68,14 @@ export class RedisConnection {
     this.pings = new IdlePings(topology, context, silent);
     this.pings.start();
     topology.connect({ ready, failed: (error) => context.onError(error) });
+    if (!topology.owned) this.lookAtLentClient();
+  }
+
+  /** A client of the application reports nothing, and must not be connected by a command of ours. */
+  private lookAtLentClient(): void {
+    this.firstLook = this.context.runtime.timer(FIRST_LOOK, () => {
+      if (this.topology.connectionError === undefined && !this.topology.ended) this.learnTime();
+    });
   }
 
   /** Asks the server for its time, before the first request needs it. */
@@ -156,6 +168,7 @@ export class RedisConnection {
   /** Closes our own connections; unanswered commands fail. Settles when the connections are closed. */
   close(): Promise<void> {
     this.closed = true;
+    this.firstLook?.cancel();
     this.keptAlive?.cancel();
     this.pings.close();
     return this.topology.close();
