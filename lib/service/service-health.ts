@@ -92,7 +92,7 @@ export class ServiceHealth {
     const failure = await this.acquireProbe().catch(() => undefined);
     if (failure?.kind !== 'denied' || this.engine.isEnding) return;
     this.engine.warn(
-      `No lock can be acquired: ${failure.message}. \`npx nestjs-redis-lock doctor\` names every right that is missing`,
+      `No lock can be acquired: ${failure.message}. The command doctor (npx nestjs-redis-lock doctor) names every right that is missing`,
     );
   }
 

@@ -31,5 +31,5 @@ export function lockName(literals: TemplateStringsArray, ...parts: readonly Lock
 
 function unusable({ raw }: TemplateStringsArray, why: string): LockKeyError {
   const template = raw.join(`\${…}`);
-  return new LockKeyError(`lockName\`${template}\`: ${why}`, template);
+  return new LockKeyError(`lockName of '${template}': ${why}`, template);
 }

@@ -26,7 +26,7 @@ describe('lockName', () => {
 
   it.each([undefined, null, Number.NaN, '', {}, Symbol('id')])('refuses the part %p', (part) => {
     expect(() => lockName`order:${part as string}`).toThrow(LockKeyError);
-    expect(() => lockName`order:${part as string}`).toThrow(/^lockName`order:\$\{…\}`: part 1 is /);
+    expect(() => lockName`order:${part as string}`).toThrow(/^lockName of 'order:\$\{…\}': part 1 is /);
   });
 
   it('refuses a text with an invalid escape', () => {
