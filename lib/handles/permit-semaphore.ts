@@ -72,7 +72,10 @@ export class PermitExpirableSemaphore {
     return id;
   }
 
-  /** Like {@link acquire}, for up to 1,000 permits at once. */
+  /**
+   * Like {@link acquire}, for up to 1,000 permits at once. It may wait forever while callers of other processes keep
+   * taking single permits: see {@link tryAcquireMany}.
+   */
   async acquireMany(permits: number, leaseTime?: Duration, options?: WaitOptions): Promise<readonly string[]> {
     return this.take('acquireMany()', permits, undefined, leaseTime, options);
   }

@@ -56,7 +56,8 @@ export class Semaphore {
   }
 
   /**
-   * Waits for permits.
+   * Waits for permits. It gets all of them at one moment or none: while callers of other processes keep taking single
+   * permits, a caller that wants several may wait forever. Give it a `waitTime`: see {@link tryAcquire}.
    *
    * @param permits how many, from 0. Default: 1
    * @throws LockBusyError when the module's `waitTime` ends (by default there is no limit)
