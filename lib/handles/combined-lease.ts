@@ -1,6 +1,7 @@
 import { printsAs } from '../backends/prints-as.js';
 import { LockConfigurationError, LockError, LockLostError, LockNotOwnedError } from '../engine/errors.js';
 import type { Lease } from '../engine/lease/lease.js';
+import { leaseController } from '../engine/lease/lease-controller.js';
 import { LockLease } from '../engine/lease/lock-lease.js';
 import { printedLease } from '../engine/lease/printed-lease.js';
 import type { LockEngine } from '../engine/lock-engine.js';
@@ -15,7 +16,7 @@ export type MemberLease = LockLease | CombinedLease;
 export class CombinedLease implements Lease {
   /** The leases of all its locks, including those in nested combined leases. */
   readonly lockLeases: readonly LockLease[];
-  private readonly controller = new AbortController();
+  private readonly controller = leaseController();
   private ending: Promise<void> | undefined;
 
   /**

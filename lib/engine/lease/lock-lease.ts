@@ -14,6 +14,7 @@ import type { Services } from '../services.js';
 import { type Duration, toLeaseTime } from '../terms/duration.js';
 import type { ReleaseMode } from '../terms/lock-options.js';
 import type { DetachOptions, Lease } from './lease.js';
+import { leaseController } from './lease-controller.js';
 import { announceDetached, announceLost, announceReleased } from './lease-events.js';
 import { printedLease } from './printed-lease.js';
 
@@ -108,7 +109,7 @@ export class LockLease implements ScopedLease, LockShare, ReleaseListener {
     // After a blocked event loop, the caller may ask before any timer has fired.
     if (this.live && this.left() <= 0 && this.controller?.signal.aborted !== true) this.judge();
     if (this.controller === undefined) {
-      this.controller = new AbortController();
+      this.controller = leaseController();
       if (this.loss !== undefined) this.controller.abort(this.loss);
     }
     return this.controller.signal;
@@ -269,7 +270,7 @@ export class LockLease implements ScopedLease, LockShare, ReleaseListener {
   /** Signals the body to stop. The locks stay held. The signal of a lost lease reports the loss. */
   requestEnd(reason: Error): void {
     if (this.loss !== undefined) return;
-    this.controller ??= new AbortController();
+    this.controller ??= leaseController();
     this.controller.abort(reason);
   }
 

@@ -1,4 +1,5 @@
 import { LockLostError } from '../errors.js';
+import { leaseController } from '../lease/lease-controller.js';
 import type { Synchronizer } from './synchronizer.js';
 
 /**
@@ -21,7 +22,7 @@ export interface PermitLease {
 export class HeldPermitLease implements PermitLease {
   loss: LockLostError | undefined;
   private isReleased = false;
-  private readonly controller = new AbortController();
+  private readonly controller = leaseController();
 
   constructor(
     readonly id: string,

@@ -83,7 +83,7 @@ export function supersededError(
   client: HolderClient | undefined,
 ): LockSupersededError {
   return new LockSupersededError(
-    `The call was superseded: a later call waits for the lock '${name}' in its place (newest), and will run for it`,
+    `The call was superseded: a later call waits for the lock '${name}' in its place (newest)`,
     name,
     remaining,
     holder,
