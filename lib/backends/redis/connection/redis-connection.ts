@@ -90,12 +90,8 @@ export class RedisConnection {
 
   /** The user `default` has all rights, unless somebody has taken care of them. */
   private checkUser(): void {
-    if (this.hasCheckedUser || this.context.onLimitedUser === undefined) return;
-    const user = this.topology.send('acl', ['whoami']).reply.then(String, () => '');
-    void user.then((name) => {
-      if (name === 'default') this.hasCheckedUser = true;
-      else this.mayLackRights();
-    });
+    const { user = 'default' } = this.topology;
+    if (user !== 'default') this.mayLackRights();
   }
 
   private mayLackRights(): void {

@@ -23,6 +23,8 @@ export interface Topology {
   /** The client is ours, and not borrowed from the user. */
   readonly owned: boolean;
   readonly isCluster: boolean;
+  /** The user in the settings, as far as it can be seen. Left out: the user `default`, or not known. */
+  readonly user?: string | undefined;
   /** The number of the requested database. */
   readonly database: number;
   /** Whether to destroy connections that leave commands unanswered, with {@link SentCommand.destroySocket}. */

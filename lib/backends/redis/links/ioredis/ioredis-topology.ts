@@ -52,6 +52,11 @@ export class IoredisTopology implements Topology {
     this.watch = this.ownWatch ?? watch;
   }
 
+  get user(): string | undefined {
+    const { client } = this;
+    return isCluster(client) ? (client.options.redisOptions as RedisOptions)?.username : client.options.username;
+  }
+
   get database(): number {
     const { client } = this;
     const { db } = isCluster(client) ? ((client.options.redisOptions ?? {}) as RedisOptions) : client.options;
