@@ -112,7 +112,7 @@ export const FAMILIES: readonly Family[] = [
     occurs: [
       MISHAPS,
       { what: 'a line', least: 10, in: entersLine },
-      { what: 'several holders', least: 15, in: ({ holders }) => ((holders as []) ?? []).length > 1 },
+      { what: 'several holders', least: 12, in: ({ holders }) => ((holders as []) ?? []).length > 1 },
     ],
     preferred: entersLine,
     traces: shared('permits'),
