@@ -65,6 +65,7 @@ export class LockEngine {
   /** For leases without a body, whose release is always confirmed. */
   private readonly leaseDefaults: AcquisitionTerms;
   private readonly tryDefaults: AcquisitionTerms;
+  private hasWarnedOfTwoNames = false;
 
   constructor(readonly settings: EngineSettings) {
     const { waitTime, outageTimeout, keyPrefix, onLost = 'throw', release, reentry } = settings;
@@ -341,7 +342,7 @@ export class LockEngine {
   ): Promise<LockLease> {
     try {
       const wanted = toWanted(names, what);
-      if (!escapedNames.isEmpty) this.warnOfTwoNames(wanted, what);
+      if (!this.hasWarnedOfTwoNames && !escapedNames.isEmpty) this.warnOfTwoNames(wanted, what);
       if (options === undefined) return this.start(wanted, defaults, what);
       return this.start(wanted, this.resolve(options, defaults, `${what} of ${quoted(wanted)}`), what);
     } catch (error) {
@@ -353,6 +354,7 @@ export class LockEngine {
     for (const plain of [wanted].flat()) {
       const escaped = escapedNames.get(plain);
       if (escaped === undefined) continue;
+      this.hasWarnedOfTwoNames = true;
       const site = callSite();
       this.services.events.warnOnce(
         'two names for one thing',
