@@ -54,7 +54,8 @@ export class IoredisTopology implements Topology {
 
   get user(): string | undefined {
     const { client } = this;
-    return isCluster(client) ? (client.options.redisOptions as RedisOptions)?.username : client.options.username;
+    const options = isCluster(client) ? (client.options.redisOptions as RedisOptions | undefined) : client.options;
+    return options?.username || undefined; // ioredis has null where no user is given
   }
 
   get database(): number {
