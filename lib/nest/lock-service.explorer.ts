@@ -13,8 +13,8 @@ export type NestProvider = NestModule['providers'] extends Map<unknown, infer P>
 
 /**
  * NestJS does not inject properties into instances from `useFactory` and `useValue`. This class finds such instances
- * with decorated methods, and gives them their lock service. A global module does so before the first `onModuleInit` of
- * other modules.
+ * with decorated methods, also in an array, Set or Map, and gives them their lock service. A global module does so before
+ * the first `onModuleInit` of other modules.
  */
 export class LockServiceExplorer implements OnModuleInit, OnApplicationBootstrap {
   private readonly token: symbol;
@@ -51,7 +51,11 @@ export class LockServiceExplorer implements OnModuleInit, OnApplicationBootstrap
 
   private explore(provider: NestProvider): void {
     if (provider.isAlias) return;
-    if (provider.isDependencyTreeStatic() && !provider.isTransient) return this.attach(provider.instance);
+    if (provider.isDependencyTreeStatic() && !provider.isTransient) {
+      this.attach(provider.instance);
+      for (const member of membersOf(provider.instance)) this.attachMember(member);
+      return;
+    }
     if (provider.isTransient)
       for (const made of provider.getStaticTransientInstances()) this.attachOneOfMany(made?.instance);
     if (provider.inject && typeof provider.metatype === 'function') this.attachToProducts(provider);
@@ -62,12 +66,15 @@ export class LockServiceExplorer implements OnModuleInit, OnApplicationBootstrap
     const factory = provider.metatype as (...dependencies: unknown[]) => unknown;
     provider.metatype = async (...dependencies: unknown[]) => {
       const product = await factory(...dependencies);
-      if (asksFor(product, this.token) && product[this.token] === undefined) {
-        refuseLeaders(Object.getPrototypeOf(product), this.name);
-        attachLockService(product, this.service, this.name);
-      }
+      for (const made of [product, ...membersOf(product)]) this.attachLate(made);
       return product;
     };
+  }
+
+  private attachLate(instance: unknown): void {
+    if (!asksFor(instance, this.token) || instance[this.token] !== undefined) return;
+    refuseLeaders(Object.getPrototypeOf(instance), this.name);
+    attachLockService(instance, this.service, this.name);
   }
 
   private attachOneOfMany(instance: unknown): void {
@@ -81,6 +88,18 @@ export class LockServiceExplorer implements OnModuleInit, OnApplicationBootstrap
     this.attached.push(instance);
   }
 
+  /** A member that is a provider too has the service of its own module. */
+  private attachMember(member: unknown): void {
+    if (!asksFor(member, this.token) || member[this.token] !== undefined || this.isProvider(member)) return;
+    this.attachOneOfMany(member);
+  }
+
+  private isProvider(instance: unknown): boolean {
+    return [...this.modules.values()].some(({ providers }) =>
+      [...providers.values()].some((provider) => provider.instance === instance),
+    );
+  }
+
   /**
    * With two global modules of the same name, the order of imports would decide which lock service an instance gets.
    */
@@ -91,6 +110,15 @@ export class LockServiceExplorer implements OnModuleInit, OnApplicationBootstrap
     throw new LockConfigurationError(
       `RedisLockModule is imported ${global.length} times ${which}: give each its own name, or isGlobal: false`,
     );
+  }
+}
+
+function membersOf(product: unknown): readonly unknown[] {
+  try {
+    if (Array.isArray(product) || product instanceof Set) return [...product];
+    return product instanceof Map ? [...product.values()] : [];
+  } catch {
+    return []; // a proxy that throws outside of a request
   }
 }
 

@@ -33,6 +33,6 @@ export function refuseLeaders(prototype: object | null | undefined, service: str
   const [leader] = leaderMethodsOf(prototype, service);
   if (leader === undefined) return;
   throw new LockConfigurationError(
-    `${leader.where}: @Leader needs a provider that exists once, but this one is request-scoped or transient. Move the method to a singleton`,
+    `${leader.where}: @Leader needs a provider that exists once, but this one is request-scoped, transient, or in an array, Set or Map. Move the method to a singleton`,
   );
 }

@@ -244,6 +244,11 @@ describe('@Leader', () => {
     },
   );
 
+  it('is refused in the array of a factory', async () => {
+    const factory = { provide: 'relays', useFactory: () => [new Relay()] };
+    await expect(startApp({ providers: [factory] })).rejects.toThrow(/@Leader needs a provider that exists once/);
+  });
+
   it('stops the start of an application that injects an instance of a transient factory', async () => {
     @Injectable()
     class User {

@@ -4,6 +4,7 @@ import { Test, type TestingModule } from '@nestjs/testing';
 import { LockConfigurationError } from '../../../lib/engine/errors.js';
 import { DistributedLock } from '../../../lib/nest/decorator/distributed-lock.decorator.js';
 import { attachLockService } from '../../../lib/nest/lock-service-property.js';
+import { getLockServiceToken } from '../../../lib/nest/redis-lock.constants.js';
 import { RedisLockModule } from '../../../lib/nest/redis-lock.module.js';
 import { createLockService } from '../../../lib/service/create-lock-service.js';
 import { LockService } from '../../../lib/service/lock-service.js';
@@ -58,6 +59,42 @@ describe('instances that NestJS injects no properties into', () => {
       expect(await app.get<Orders>('alias').ship()).toBe(2);
     },
   );
+
+  it.each(['Array', 'Set', 'Map'])('get their lock service in the %s that a factory returns', async (kind) => {
+    const containers = {
+      Array: () => [new Orders(), 'text', null],
+      Set: () => new Set([new Orders()]),
+      Map: () => new Map([['eu', new Orders()]]),
+    };
+    const useFactory = containers[kind as keyof typeof containers] as () => Iterable<unknown>;
+    const app = await start({
+      providers: [
+        { provide: 'all', useFactory },
+        { provide: 'each', scope: Scope.TRANSIENT, useFactory },
+      ],
+    });
+    const first = (made: unknown) =>
+      (kind === 'Map' ? [...(made as Map<string, Orders>).values()] : [...(made as Orders[])])[0];
+    expect(await first(app.get('all')).ship()).toBe(1);
+    expect(await first(await app.resolve('each')).ship()).toBe(1);
+  });
+
+  it('keep the service of their own module in the list of another one', async () => {
+    const local = RedisLockModule.forRoot({ backend: 'memory', isGlobal: false, keyPrefix: 'local:' });
+    @Module({
+      imports: [local],
+      providers: [{ provide: Orders, useFactory: () => new Orders() }],
+      exports: [Orders, RedisLockModule],
+    })
+    class Feature {}
+    const app = await start({
+      imports: [Feature],
+      providers: [{ provide: 'all', inject: [Orders], useFactory: (orders: Orders) => [orders] }],
+    });
+    const [orders] = app.get<Orders[]>('all');
+    const attached = (orders as never as Record<symbol, LockService>)[getLockServiceToken()];
+    expect(attached.place.keyPrefix).toBe('local:');
+  });
 
   it('can be used in onModuleInit of other modules', async () => {
     @Injectable()
