@@ -45,7 +45,7 @@ export interface DecoratedMethod {
 
 /** A method with `@DistributedLock`. */
 export interface LockedMethod extends DecoratedMethod {
-  readonly kind: ReturnKind;
+  readonly kind: ReturnKind | 'unknown';
   /** The terms of its acquisitions: its options, and the defaults of the service. */
   readonly termsIn: (locks: LockService) => AcquisitionTerms;
   /** The option `permits` of a call, if it depends on the arguments. */

@@ -4,7 +4,7 @@ import { compileLockedMethod, type LockedMethod } from './compile-locked-method.
 import { decorateMethod } from './decorate-method.js';
 import type { Anything, BusyAnswer, DistributedLockOptions, LockKey, Method } from './distributed-lock.options.js';
 import { lockedPromise } from './locked-call.js';
-import { lockedIterable } from './locked-iterable.js';
+import { lockedIterable, promiseOrRemedy } from './locked-iterable.js';
 import { lockedObservable } from './locked-observable.js';
 
 /**
@@ -116,7 +116,12 @@ type WaitingResult<R> =
         : false;
 
 /** How the calls of a method are locked, by what it returns. */
-const LOCKED = { promise: lockedPromise, observable: lockedObservable, iterable: lockedIterable };
+const LOCKED = {
+  promise: lockedPromise,
+  observable: lockedObservable,
+  iterable: lockedIterable,
+  unknown: promiseOrRemedy,
+};
 
 /**
  * Wraps a method: each call finds the lock service of its instance, makes the lock names from its arguments, acquires,

@@ -12,11 +12,23 @@ export function noLockService({ where, serviceName }: DecoratedMethod, instance:
   }
   const service = serviceName === undefined ? 'lock service' : `lock service '${serviceName}'`;
   return new LockConfigurationError(
-    `${where} did not run, because this instance has no ${service}. NestJS gives one to providers and controllers when RedisLockModule.forRoot(...) is imported: after the constructor has run, and to those of useFactory and useValue when the application starts. An instance that was made with new needs attachLockService(instance, createLockService(...))`,
+    `${where} did not run, because this instance has no ${service}. NestJS gives one to providers and controllers when RedisLockModule.forRoot(...) is imported: after the constructor has run, and to those of useFactory and useValue, also in an array, Set or Map, when the application starts. Any other instance needs attachLockService(instance, createLockService(...))`,
   );
 }
 
-const KINDS = { promise: 'a promise', observable: 'an Observable', iterable: 'an async iterable' };
+/** A caller iterates over the promise of a method whose kind another decorator hides. */
+export function hiddenIteration({ where }: LockedMethod): LockConfigurationError {
+  return new LockConfigurationError(
+    `${where} was taken for a method that returns a promise, because another decorator hides what it is: set returns: 'iterable'`,
+  );
+}
+
+const KINDS = {
+  unknown: 'a promise',
+  promise: 'a promise',
+  observable: 'an Observable',
+  iterable: 'an async iterable',
+};
 
 /** The method did not return the expected kind of result. For promises, see `checkResult`. */
 export function wrongKind({ where, kind }: LockedMethod, result: unknown): LockConfigurationError {

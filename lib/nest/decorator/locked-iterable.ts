@@ -3,8 +3,8 @@ import { isAsyncIterable } from '../../engine/scope/body-result.js';
 import { type LockScope, lockScopes } from '../../engine/scope/lock-scope.js';
 import type { Lockable } from '../lock-service-property.js';
 import type { LockedMethod } from './compile-locked-method.js';
-import { noIteration, wrongKind } from './distributed-lock.errors.js';
-import { LockedCall } from './locked-call.js';
+import { hiddenIteration, noIteration, wrongKind } from './distributed-lock.errors.js';
+import { LockedCall, lockedPromise } from './locked-call.js';
 
 /**
  * Acquires the lock at the first `next()`, and holds it until the method's iteration is exhausted or closed. An
@@ -29,6 +29,20 @@ export function lockedIterable(
   leave('return');
   leave('throw');
   return iteration;
+}
+
+/**
+ * Locks a call of a method that is taken for one that returns a promise, because nothing says what it returns. If it is
+ * an async generator, its callers do not await the promise. `for await` over it throws the remedy, and the rejection,
+ * which nobody else handles, does not end the process.
+ */
+export function promiseOrRemedy(method: LockedMethod, instance: Lockable, args: readonly unknown[]): Promise<unknown> {
+  const promise = lockedPromise(method, instance, args);
+  const value = () => {
+    promise.catch(() => {});
+    throw hiddenIteration(method);
+  };
+  return Object.defineProperty(promise, Symbol.asyncIterator, { value });
 }
 
 /** @param left aborts when the consumer has left the iteration */

@@ -6,7 +6,7 @@ import type { Method, ReturnKind } from './distributed-lock.options.js';
 
 /**
  * What a method will return. This comes from the option `returns`, from the kind of the function, or from its
- * declared return type. Otherwise a promise is assumed.
+ * declared return type. Otherwise it is unknown, and a promise is assumed.
  *
  * @throws LockConfigurationError for a generator that is not async, because it cannot wait for a lock
  */
@@ -16,7 +16,7 @@ export function returnKindOf(
   method: Method,
   option: ReturnKind | undefined,
   where: string,
-): ReturnKind {
+): ReturnKind | 'unknown' {
   const tag = Object.prototype.toString.call(method);
   if (tag === '[object GeneratorFunction]') {
     throw new LockConfigurationError(
@@ -27,9 +27,10 @@ export function returnKindOf(
   if (tag === '[object AsyncFunction]') return 'promise';
   if (tag === '[object AsyncGeneratorFunction]') return 'iterable';
   const declared: unknown = Reflect.getOwnMetadata('design:returntype', prototype, key);
+  // A declared Promise says nothing: some compilers declare it for async generators.
   return typeof declared === 'function' && typeof declared.prototype?.subscribe === 'function'
     ? 'observable'
-    : 'promise';
+    : 'unknown';
 }
 
 /** {@link isObservable}, for RxJS. */

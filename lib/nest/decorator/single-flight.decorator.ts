@@ -150,7 +150,7 @@ function compileFlightMethod(
   const given = toOptions<Given>(keyOrOptions, OPTION_NAMES, [['onLost', ['throw', 'warn']]], '@SingleFlight', where);
   const { key: nameKey, service, signal, ...options } = given;
   if (Array.isArray(nameKey)) throw new LockConfigurationError(`${where}: a single flight has one name, not a list`);
-  if (returnKindOf(prototype, key, body, undefined, where) !== 'promise')
+  if (!['promise', 'unknown'].includes(returnKindOf(prototype, key, body, undefined, where)))
     throw new LockConfigurationError(
       `${where}: @SingleFlight is for methods that return a promise, because a result is shared as a whole`,
     );

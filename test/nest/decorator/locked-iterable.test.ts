@@ -8,6 +8,14 @@ import { until } from '../../support/until.js';
 import { Section } from '../support/section.js';
 import { startApp } from '../support/start-app.js';
 
+/** A decorator that hides the kind of its method, as those of tracing and transactions do. */
+const Traced = (): MethodDecorator => (_target, _key, descriptor: PropertyDescriptor) => {
+  const body = descriptor.value;
+  descriptor.value = function (this: unknown, ...args: unknown[]) {
+    return body.apply(this, args);
+  };
+};
+
 @Injectable()
 class Export {
   readonly section = new Section();
@@ -42,6 +50,18 @@ class Export {
   @DistributedLock('export')
   unknown(): AsyncIterable<number> {
     return this.plain();
+  }
+
+  @DistributedLock({ key: 'export', waitTime: 0 })
+  @Traced()
+  async *traced() {
+    yield 1;
+  }
+
+  @DistributedLock({ key: 'export', returns: 'iterable' })
+  @Traced()
+  async *tracedAndSaid() {
+    yield 1;
   }
 
   @DistributedLock('export')
@@ -172,6 +192,26 @@ describe('a decorated method that returns an AsyncIterable', () => {
     await expect(service.promised()).rejects.toThrow(/^Export\.promised .* set returns: 'iterable'$/);
     await expect(all(service.notOne())).rejects.toThrow(/^Export\.notOne .* set returns: 'promise'$/);
     expect(await locked()).toBe(false);
+  });
+
+  it('says which option is missing where another decorator hides the generator', async () => {
+    const unhandled: unknown[] = [];
+    const note = (reason: unknown) => unhandled.push(reason);
+    process.on('unhandledRejection', note);
+    try {
+      const missing = /^Export\.traced .* set returns: 'iterable'$/;
+      await expect(all(service.traced())).rejects.toThrow(missing);
+      await until(async () => !(await locked()));
+      const lease = await app.locks.acquire('export');
+      await expect(all(service.traced())).rejects.toThrow(missing);
+      await lease.release();
+      await expect((async () => service.traced())()).rejects.toThrow(missing);
+      await new Promise(setImmediate);
+      expect(unhandled).toEqual([]);
+    } finally {
+      process.off('unhandledRejection', note);
+    }
+    expect(await all(service.tracedAndSaid())).toEqual([1]);
   });
 
   describe('while somebody else holds the lock', () => {
