@@ -109,6 +109,7 @@ export class LockEngine {
    */
   several(names: readonly string[], options: LockOptions, tentative: boolean, what: string): LocksOfOneService {
     const wanted = toLockNames(names, what);
+    this.checkTwoNames(wanted, what);
     const terms = this.resolve(options, { ...this.leaseDefaults, tentative }, `${what} of ${quoted(wanted)}`);
     return new LocksOfOneService(this.table, wanted, terms, what);
   }
@@ -151,6 +152,7 @@ export class LockEngine {
     body: (lease: Lease) => unknown,
     what = 'singleFlight()',
   ): Promise<unknown> {
+    this.checkTwoNames(name, what);
     return singleFlight(this.table, name, terms, what, body);
   }
 
@@ -172,6 +174,7 @@ export class LockEngine {
   /** See `LockService.forgetResult`. */
   async forgetResult(name: string): Promise<boolean> {
     assertFlights(this.services.backend, 'forgetResult()');
+    this.checkTwoNames(name, 'forgetResult()');
     return this.inspector.forgetResult(name);
   }
 
@@ -342,7 +345,6 @@ export class LockEngine {
   ): Promise<LockLease> {
     try {
       const wanted = toWanted(names, what);
-      if (!this.hasWarnedOfTwoNames && !escapedNames.isEmpty) this.warnOfTwoNames(wanted, what);
       if (options === undefined) return this.start(wanted, defaults, what);
       return this.start(wanted, this.resolve(options, defaults, `${what} of ${quoted(wanted)}`), what);
     } catch (error) {
@@ -350,15 +352,17 @@ export class LockEngine {
     }
   }
 
-  private warnOfTwoNames(wanted: LockNames, what: string): void {
-    for (const plain of [wanted].flat()) {
+  /** Warns once if a name is plain, and a template has made another name of the same parts. */
+  private checkTwoNames(names: LockNames, what: string): void {
+    if (this.hasWarnedOfTwoNames || escapedNames.isEmpty) return;
+    for (const plain of [names].flat()) {
       const escaped = escapedNames.get(plain);
       if (escaped === undefined) continue;
       this.hasWarnedOfTwoNames = true;
       const site = callSite();
       this.services.events.warnOnce(
         'two names for one thing',
-        `${what} of '${plain}'${site === undefined ? '' : `, called at ${site},`} and ${escaped.where}, whose template makes '${escaped.name}' of the same value, use two locks, which do not exclude each other: a template escapes '%', ':', braces and control characters in what it fills in. Write lockName\`…\` instead of a plain string. This is logged once`,
+        `${what} of '${plain}'${site === undefined ? '' : `, called at ${site},`} and ${escaped.where}, which makes '${escaped.name}' of the same value, use two locks, which do not exclude each other: templates and lockName escape '%', ':', braces and control characters in what they fill in. Write lockName\`…\` instead of a plain string. This is logged once`,
       );
     }
   }
@@ -374,6 +378,7 @@ export class LockEngine {
   }
 
   private start(wanted: LockNames, terms: AcquisitionTerms, what: string): Promise<LockLease> {
+    this.checkTwoNames(wanted, what);
     if (!isTraced(this.services)) return this.startUntraced(wanted, terms, what);
     const names = [wanted].flat();
     return traceAcquisition(this.services, names, terms, () => this.startUntraced(wanted, terms, what));

@@ -67,7 +67,7 @@ function each(template: string, parts: readonly (string | Expression)[], where: 
 }
 
 function noted(name: string, plain: string, where: string): string {
-  if (name !== plain) escapedNames.add(plain, { name, where });
+  escapedNames.note(name, plain, () => `the template of ${where}`);
   return name;
 }
 
