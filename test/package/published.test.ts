@@ -1,10 +1,12 @@
-import { execFile } from 'node:child_process';
+import { execFile, spawn } from 'node:child_process';
 import { createHash } from 'node:crypto';
+import { once } from 'node:events';
 import { cp, mkdir, mkdtemp, readdir, readFile, rm, stat, symlink } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { basename, dirname, join, relative } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
+import { until } from '../support/until.js';
 import { ONE_LIBRARY, packLibrary } from './throw-away-app.js';
 
 const MOST_BYTES = 460_000;
@@ -89,6 +91,30 @@ describe('the tarball', () => {
     expect(await digestOf(join(clone, basename(tarball)))).toBe(await digestOf(tarball));
     expect(await readFile(join(clone, 'package.json'), 'utf8')).toBe(before);
   }, 300_000);
+
+  it.each(['fails', 'is interrupted'])(
+    'has the whole package.json again when packing %s',
+    async (end) => {
+      const clone = await cloneOf(join(folder, `clone that ${end}`));
+      const manifest = () => readFile(join(clone, 'package.json'), 'utf8');
+      const before = await manifest();
+      const destination = join(folder, 'missing');
+      const npm = spawn('npm', ['pack', '--pack-destination', destination], {
+        cwd: clone,
+        env: { ...process.env, NODE_OPTIONS: '' },
+        stdio: 'ignore',
+        detached: true,
+      });
+      const ended = once(npm, 'exit');
+      if (end === 'is interrupted') {
+        await until(async () => (await manifest()) !== before, 240_000);
+        process.kill(-(npm.pid ?? 0), 'SIGINT'); // as Ctrl-C does, to all processes of the terminal
+      }
+      expect(await ended).not.toEqual([0, null]);
+      await until(async () => (await manifest()) === before, 10_000);
+    },
+    300_000,
+  );
 
   it('is described for agents and new readers', () => {
     const names = files.map((file) => relative(join(folder, 'package'), file));
