@@ -5,8 +5,10 @@ import { checkOptionNames } from '../engine/terms/option-names.js';
 import { AdvisoryRows } from './lock-rows/advisory-rows.js';
 import { dialectOf, type RowDialect } from './lock-rows/row-dialect.js';
 import type { LockRowsOptions, RowQuery } from './lock-rows-options.js';
-import { quoteTable, tableProblem } from './server/table-name.js';
+import { asScript, createOthers, createRows } from './server/create-tables.js';
+import { quoteTable, type TableNames, tableProblem } from './server/table-name.js';
 
+const ROWS = 'distributed_lock';
 const OPTION_NAMES = ['by', 'mode', 'waitTime', 'table', 'keyPrefix'];
 
 /**
@@ -28,9 +30,9 @@ const OPTION_NAMES = ['by', 'mode', 'waitTime', 'table', 'keyPrefix'];
  * @param query runs one statement in your transaction, and returns its rows (or the result of `pg` or `mysql2`). It
  * receives the driver's placeholders
  * @throws LockBusyError when `waitTime` ends
- * @throws LockKeyError, LockConfigurationError for a bad name or option, when a row is missing (see
- * {@link makeLockRows}), or when `query` runs outside of a transaction (with Prisma on Oracle's MySQL, that is not
- * detected)
+ * @throws LockKeyError, LockConfigurationError for a bad name or option, when the table is missing (the message
+ * contains the statements that create it) or a row (see {@link makeLockRows}), or when `query` runs outside of a
+ * transaction (with Prisma on Oracle's MySQL, that is not detected)
  * @throws what `query` throws, such as the database's error of a deadlock
  * @publicApi
  */
@@ -49,10 +51,12 @@ export async function lockRows(
   checkTable(what, options);
   const dialect = await dialectOf(query);
   if (by === 'advisory') return lockAdvisory(query, dialect, all, options, waitTime);
-  const rows = tableOf(dialect, options);
-  await dialect.within(query, waitTime, async () => {
-    for (const key of all) await lockRow(query, dialect, rows, key, mode, waitTime === 0);
-  });
+  const { rows } = tablesOf(dialect, options);
+  await dialect
+    .within(query, waitTime, async () => {
+      for (const key of all) await lockRow(query, dialect, rows, key, mode, waitTime === 0);
+    })
+    .catch(explainMissingTable(what, dialect, options));
   if (!(await dialect.isInTransaction(query))) throw wrong(OUTSIDE);
 }
 
@@ -61,8 +65,9 @@ export async function lockRows(
  * begins, with a query function that commits each statement. (Inside the transaction, nobody else could see the row,
  * and a pool may have no second connection.)
  *
- * @throws LockKeyError, LockConfigurationError for a bad name or option
- * @throws what `query` throws, such as the database's error of a missing table
+ * @throws LockKeyError, LockConfigurationError for a bad name or option, or when the table is missing (the message
+ * contains the statement that creates it)
+ * @throws what `query` throws
  * @publicApi
  */
 export async function makeLockRows(
@@ -75,7 +80,9 @@ export async function makeLockRows(
   const all = keysOf(what, names, options);
   checkTable(what, options);
   const dialect = await dialectOf(query);
-  for (const key of all) await dialect.makeRow(query, tableOf(dialect, options), key);
+  const { rows } = tablesOf(dialect, options);
+  const explain = explainMissingTable(what, dialect, options);
+  for (const key of all) await dialect.makeRow(query, rows, key).catch(explain);
 }
 
 async function lockAdvisory(
@@ -88,10 +95,12 @@ async function lockAdvisory(
   if (dialect.quote !== '"')
     throw wrong("by: 'advisory' needs PostgreSQL: locks of GET_LOCK do not end with a transaction. Use by: 'row'");
   const locks = await AdvisoryRows.of(query, table);
-  if (locks === undefined)
+  if (locks === undefined) {
+    const statements = createOthers('postgres', tablesOf(dialect, { table }));
     throw wrong(
-      `there is no table ${table}_state, or this transaction does not see it: give the table of advisoryLocks()`,
+      `there is no table ${table}_state, or this transaction does not see it: give the table of advisoryLocks(). It needs these tables:\n${asScript(statements)}`,
     );
+  }
   await dialect.within(query, waitTime, async () => {
     for (const key of all) {
       const isLocked = await locks.lock(query, key, mode, waitTime === 0).catch(unlessBusy(dialect));
@@ -115,8 +124,22 @@ function keysOf(what: string, names: string | readonly string[], { keyPrefix = '
   return toLockNames(Array.isArray(names) ? names : [names], what).map((name) => toKey(keyPrefix, name, what));
 }
 
-function tableOf({ quote }: RowDialect, { table = 'distributed_lock' }: LockRowsOptions): string {
-  return quoteTable(table, quote).rows;
+function tablesOf({ quote }: RowDialect, { table = ROWS }: LockRowsOptions): TableNames {
+  return quoteTable(table, quote);
+}
+
+/** Adds the statement that creates the table to the database's error. */
+function explainMissingTable(
+  what: string,
+  dialect: RowDialect,
+  { table = ROWS }: LockRowsOptions,
+): (error: unknown) => never {
+  return (error) => {
+    if (!dialect.isMissingTable(error)) throw error;
+    const statement = createRows(dialect.database, tablesOf(dialect, { table }));
+    const message = `${what}: there is no table ${table}, or this connection does not see it: give the table of rowLocks(). lockRows() and makeLockRows() need this table alone:\n${asScript([statement])}`;
+    throw new LockConfigurationError(message, { cause: error });
+  };
 }
 
 function checkTable(what: string, { table }: LockRowsOptions): void {

@@ -134,6 +134,24 @@ describe.each(SQL_SERVERS)('lockRows, %s', (kind) => {
       await recipe.transaction((query) => lockRows(async (...statement) => rowsOf(await query(...statement)), name));
     });
 
+    it('has the statement that creates a missing table in its error', async () => {
+      const [name, table] = [world.name(), `missing_${library.toLowerCase()}`];
+      const make = () => makeLockRows(recipe.query, name, { table });
+      const lock = () => recipe.transaction((query) => lockRows(query, name, { table, waitTime: 1_000 }));
+      for (const call of [make, lock]) {
+        const error = await call().catch((thrown: unknown) => thrown as Error);
+        expect(error).toBeInstanceOf(LockConfigurationError);
+        expect(error).toHaveProperty(
+          'message',
+          expect.stringMatching(/ockRows\(\): there is no table missing_\w+, .*alone:\nCREATE TABLE/),
+        );
+        expect(error).toHaveProperty('cause', expect.any(Error));
+      }
+      await lock().catch(({ message }: Error) => recipe.query(statementsOf(message)[0] ?? '', []));
+      await make();
+      await lock();
+    });
+
     it('says what to do about a row that is missing, and about bad names', async () => {
       const attempt = (names: string | string[]) => recipe.transaction((query) => lockRows(query, names));
       await expect(attempt(world.name())).rejects.toThrow(LockConfigurationError);
@@ -188,6 +206,26 @@ describe("lockRows by: 'advisory'", () => {
     await expect(outside({ by: 'table' })).rejects.toThrow(/by is 'table'; it must be 'row' or 'advisory'/);
   });
 });
+
+describe("a missing table of lockRows by: 'advisory'", () => {
+  const world = openSqlWorld('PostgreSQL', 'advisoryLocks');
+
+  it('is created, with those of advisoryLocks, by the statements of the error', async () => {
+    const [recipe, table] = [await RECIPES.TypeORM(world), 'missing'];
+    const lock = () => recipe.transaction((query) => lockRows(query, world.name(), { by: 'advisory', table }));
+    const error = await lock().catch((thrown: Error) => thrown);
+    expect(error).toBeInstanceOf(LockConfigurationError);
+    for (const statement of statementsOf((error as Error).message)) await recipe.query(statement, []);
+    await lock();
+    const lease = await world.service({ table, createTable: false }).acquire(world.name());
+    await lease.release();
+    await recipe.close();
+  });
+});
+
+function statementsOf(message: string): string[] {
+  return message.split('\n').slice(1);
+}
 
 describe('the options of lockRows and makeLockRows', () => {
   const asked = async () => {

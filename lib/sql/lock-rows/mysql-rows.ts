@@ -3,11 +3,14 @@ import { codesOf, rowsOf } from './rows-of.js';
 
 /** ER_LOCK_WAIT_TIMEOUT (also MariaDB's NOWAIT), ER_LOCK_NOWAIT. */
 const BUSY = [1205, 3572];
+/** ER_NO_SUCH_TABLE */
+const NO_TABLE = 1146;
 const LONGEST_TIMEOUT = 100_000_000;
 /** SERVER_STATUS_IN_TRANS of the protocol. */
 const IN_TRANSACTION = 1;
 
 export class MysqlRows {
+  readonly database = 'mysql';
   readonly quote = '`';
 
   constructor(private readonly isMariaDb: boolean) {}
@@ -52,6 +55,10 @@ export class MysqlRows {
 
   isBusy(error: unknown): boolean {
     return codesOf(error).some((code) => BUSY.includes(Number(code)));
+  }
+
+  isMissingTable(error: unknown): boolean {
+    return codesOf(error).some((code) => Number(code) === NO_TABLE);
   }
 }
 

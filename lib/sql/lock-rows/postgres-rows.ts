@@ -4,8 +4,11 @@ import { codesOf, rowsOf } from './rows-of.js';
 
 /** lock_not_available: NOWAIT or lock_timeout. */
 const BUSY = '55P03';
+/** undefined_table */
+const NO_TABLE = '42P01';
 
 export class PostgresRows {
+  readonly database = 'postgres';
   readonly quote = '"';
 
   /** @param version the major version of the server */
@@ -46,5 +49,9 @@ export class PostgresRows {
 
   isBusy(error: unknown): boolean {
     return codesOf(error).includes(BUSY);
+  }
+
+  isMissingTable(error: unknown): boolean {
+    return codesOf(error).includes(NO_TABLE);
   }
 }

@@ -5,6 +5,7 @@ import { rowsOf } from './rows-of.js';
 
 /** The statements of `lockRows` for one kind of database. */
 export interface RowDialect {
+  readonly database: 'postgres' | 'mysql';
   readonly quote: '"' | '`';
   /** Creates the row in autocommit if it is missing. */
   makeRow(autocommit: RowQuery, table: string, key: string): Promise<void>;
@@ -19,6 +20,8 @@ export interface RowDialect {
   isInTransaction(query: RowQuery): Promise<boolean>;
   /** Whether an error says that another transaction has locked the row. */
   isBusy(error: unknown): boolean;
+  /** Whether an error says that the table does not exist. */
+  isMissingTable(error: unknown): boolean;
 }
 
 /** Asks the database for its version. This reads no table, so it fixes no snapshot of the transaction. */

@@ -104,7 +104,6 @@ export interface LockServer {
 
 /** The table that has a record for each client. */
 export interface ClientTable {
-  readonly statement: string;
   /** Stores the record for `lifetime` milliseconds, and removes expired records. */
   write(control: SqlConnection, id: string, record: string, lifetime: number): Promise<void>;
   remove(control: SqlConnection, id: string): Promise<void>;

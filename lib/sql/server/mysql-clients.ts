@@ -3,16 +3,10 @@ import type { ClientTable, WrittenRecord } from './lock-server.js';
 
 /** Milliseconds since 1970, by the database's clock. */
 const NOW = 'CAST(UNIX_TIMESTAMP(NOW(3)) * 1000 AS SIGNED)';
-/** Records are far smaller: up to 20 locks and waits. A record that exceeds max_allowed_packet is an error. */
-const COLUMNS = `client_id varchar(64) CHARACTER SET ascii PRIMARY KEY, record mediumtext CHARACTER SET utf8mb4 NOT NULL, written bigint NOT NULL, expires bigint NOT NULL`;
 
 export class MysqlClients implements ClientTable {
-  readonly statement: string;
-
   /** @param table the quoted name */
-  constructor(private readonly table: string) {
-    this.statement = `CREATE TABLE IF NOT EXISTS ${table} (${COLUMNS}) ENGINE=InnoDB`;
-  }
+  constructor(private readonly table: string) {}
 
   async write(control: SqlConnection, id: string, record: string, lifetime: number): Promise<void> {
     await control.run(

@@ -1,5 +1,6 @@
 import { ConnectionLost, type SessionIdentity, type SqlConnection, type SqlResult } from '../driver/sql-connection.js';
 import type { HolderEntry, MysqlLocks, TokenRange } from '../session-locks/session-locks.js';
+import { createOthers } from './create-tables.js';
 import {
   type ClientTable,
   type HolderNote,
@@ -44,11 +45,7 @@ export class MysqlServer implements LockServer {
     const { state, clients } = tables;
     this.state = state;
     this.clients = new MysqlClients(clients);
-    this.tableStatements = [
-      ...locks.tableStatements,
-      `CREATE TABLE IF NOT EXISTS ${state} (lock_name varbinary(1024) PRIMARY KEY, token bigint NOT NULL DEFAULT 0, reserved int NOT NULL DEFAULT 0, owner varchar(255), mode varchar(16), session bigint, lease bigint, since bigint) ENGINE=InnoDB`,
-      this.clients.statement,
-    ];
+    this.tableStatements = [...locks.tableStatements, ...createOthers('mysql', tables)];
   }
 
   isCreatedMeanwhile(error: unknown): boolean {

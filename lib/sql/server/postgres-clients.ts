@@ -6,12 +6,8 @@ import { SOON } from './postgres-statements.js';
 const NOW = '(extract(epoch from clock_timestamp()) * 1000)::bigint';
 
 export class PostgresClients implements ClientTable {
-  readonly statement: string;
-
   /** @param table quoted */
-  constructor(private readonly table: string) {
-    this.statement = `CREATE TABLE IF NOT EXISTS ${table} (client_id text COLLATE "C" PRIMARY KEY, record text NOT NULL, written bigint NOT NULL, expires bigint NOT NULL)`;
-  }
+  constructor(private readonly table: string) {}
 
   async write(control: SqlConnection, id: string, record: string, lifetime: number): Promise<void> {
     await control.run(

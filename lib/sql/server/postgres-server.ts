@@ -1,5 +1,6 @@
 import { ConnectionLost, type SessionIdentity, type SqlConnection, type SqlRow } from '../driver/sql-connection.js';
 import type { HolderEntry, PostgresLocks, TokenRange } from '../session-locks/session-locks.js';
+import { createOthers } from './create-tables.js';
 import {
   type ClientTable,
   type KnownState,
@@ -39,12 +40,7 @@ export class PostgresServer implements LockServer {
     const { state, clients } = tables;
     this.state = state;
     this.clients = new PostgresClients(clients);
-    this.tableStatements = [
-      ...locks.tableStatements,
-      `CREATE TABLE IF NOT EXISTS ${state} (lock_name text COLLATE "C" PRIMARY KEY, token bigint NOT NULL DEFAULT 0, reserved integer NOT NULL DEFAULT 0, owner text, mode text, session bigint, transaction bigint, lease bigint, since timestamptz)`,
-      ...this.tokens.tableStatements,
-      this.clients.statement,
-    ];
+    this.tableStatements = [...locks.tableStatements, ...createOthers('postgres', tables)];
   }
 
   isCreatedMeanwhile(error: unknown): boolean {

@@ -25,7 +25,6 @@ const NEXT = 'greatest(s.token + s.reserved + 1, source.time)';
  * there is none, {@link provideFor} returns whether to try again.
  */
 export class PostgresTokens {
-  readonly tableStatements: readonly string[];
   /** Statements that fail if a table or a permission is missing, and otherwise change nothing. */
   readonly probes: readonly string[];
   /**
@@ -47,11 +46,6 @@ export class PostgresTokens {
     this.state = state;
     this.epoch = epoch;
     this.floor = floor;
-    const onlyRow = 'only_row boolean PRIMARY KEY DEFAULT true CHECK (only_row)';
-    this.tableStatements = [
-      `CREATE UNLOGGED TABLE IF NOT EXISTS ${epoch} (${onlyRow}, base bigint NOT NULL)`,
-      `CREATE TABLE IF NOT EXISTS ${floor} (${onlyRow}, token_limit bigint NOT NULL)`,
-    ];
     this.probes = [
       `INSERT INTO ${epoch} (base) SELECT base FROM ${epoch} WHERE 1 = 0`,
       `SELECT token_limit FROM ${floor} WHERE 1 = 0 FOR UPDATE`,

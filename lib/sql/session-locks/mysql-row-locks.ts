@@ -1,4 +1,5 @@
 import type { SqlConnection } from '../driver/sql-connection.js';
+import { createRows } from '../server/create-tables.js';
 import { insertMissing, SessionTimeouts, TRANSACTIONS, toBytes } from '../server/mysql-server.js';
 import { probesOfRows } from '../server/rights.js';
 import type { Grant, MysqlLocks } from './session-locks.js';
@@ -14,7 +15,7 @@ export class MysqlRowLocks implements MysqlLocks {
 
   /** @param rows the quoted name of the table */
   constructor(private readonly rows: string) {
-    this.tableStatements = [`CREATE TABLE IF NOT EXISTS ${rows} (lock_name varbinary(1024) PRIMARY KEY) ENGINE=InnoDB`];
+    this.tableStatements = [createRows('mysql', { rows })];
   }
 
   useServer(kind: 'MySQL' | 'MariaDB'): void {

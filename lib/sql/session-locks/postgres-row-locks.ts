@@ -1,4 +1,5 @@
 import type { SqlConnection, SqlRow } from '../driver/sql-connection.js';
+import { createRows } from '../server/create-tables.js';
 import { insertMissing, micros, toLiteral, toMilliseconds } from '../server/postgres-statements.js';
 import { probesOfRows } from '../server/rights.js';
 import type { Grant, PostgresLocks } from './session-locks.js';
@@ -21,7 +22,7 @@ export class PostgresRowLocks implements PostgresLocks {
 
   /** @param rows the quoted name of the table */
   constructor(private readonly rows: string) {
-    this.tableStatements = [`CREATE TABLE IF NOT EXISTS ${rows} (lock_name text COLLATE "C" PRIMARY KEY)`];
+    this.tableStatements = [createRows('postgres', { rows })];
   }
 
   useSettings(newer: readonly string[]): void {

@@ -1,5 +1,6 @@
 import { type BackendError, type Runtime, SingleNodeWatch } from '../../backend.js';
 import { type Driver, NotSent, SqlConnection } from '../driver/sql-connection.js';
+import { asScript } from '../server/create-tables.js';
 import type { LockServer } from '../server/lock-server.js';
 import { refuseSharedSessions } from './pooler-check.js';
 import { isPermanent, type SqlFailures } from './sql-failure.js';
@@ -220,8 +221,7 @@ export class ControlConnection {
       await work;
     } catch (error) {
       if (!isPermanent(error)) throw error;
-      const statements = this.server.tableStatements.map((statement) => `${statement};`).join('\n');
-      const hint = `. ${this.server.words.factory} needs these tables, SELECT, INSERT and UPDATE on them, and DELETE on the last; create them, or set createTable: true:\n${statements}`;
+      const hint = `. ${this.server.words.factory} needs these tables, SELECT, INSERT and UPDATE on them, and DELETE on the last; create them, or set createTable: true:\n${asScript(this.server.tableStatements)}`;
       throw this.failures.toBackendError(error, 'refused', hint);
     }
   }
