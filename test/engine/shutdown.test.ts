@@ -1,9 +1,10 @@
 import { LockAbortedError, LockUnavailableError } from '../../lib/engine/errors.js';
 import type { Lease } from '../../lib/engine/lease/lease.js';
 import { Shutdown } from '../../lib/engine/shutdown.js';
+import type { LockService } from '../../lib/service/lock-service.js';
 import { leftovers, ms, NOTHING, nothingIsLeft, openVirtualWorld, openWorld, STORES } from '../support/lock-world.js';
 import { errorOf, latch, Section } from '../support/section.js';
-import { answerAfter, refused } from '../support/watched/watched-backend.js';
+import { answerAfter, type Disturbance, refused } from '../support/watched/watched-backend.js';
 
 describe('shutdown', () => {
   const world = openVirtualWorld();
@@ -286,25 +287,52 @@ describe('shutdown', () => {
       expect(leftovers(process)).toEqual(NOTHING);
     });
 
-    it('ends waits for the end of an outage, and lets those who have just asked be answered', async () => {
+    it.each<[string, (locks: LockService, name: string) => Promise<{ release(): Promise<void> }>]>([
+      ['a lock', (locks, name) => locks.acquire(name)],
+      ['a fair lock', (locks, name) => locks.acquire(name, { type: 'fair' })],
+      ['the newest', (locks, name) => locks.acquire(name, { newest: true })],
+      ['permits', (locks, name) => locks.acquire(name, { permits: 2 })],
+      ['a read lock', (locks, name) => locks.acquire(name, { type: 'read' })],
+      ['several locks', (locks, name) => locks.acquire([name, `${name}:too`])],
+      ['several fair locks', (locks, name) => locks.acquire([name, `${name}:too`], { type: 'fair' })],
+      [
+        'a semaphore',
+        async (locks, name) => {
+          const semaphore = locks.getSemaphore(name, { permits: 1 });
+          await semaphore.acquire();
+          return semaphore;
+        },
+      ],
+    ])('ends waits for %s in an outage, and lets those who have just asked be answered', async (_, acquire) => {
       const { locks, runtime, backend } = await begun({ outageTimeout: ms(Number.POSITIVE_INFINITY) });
+      const disturb = (how: Disturbance) => {
+        backend.disturb(how, 'acquire', 'acquireAll');
+        backend.synchronizerRequests.disturb(how, 'takePermits');
+      };
+      const heal = () => {
+        backend.heal();
+        backend.synchronizerRequests.heal();
+      };
       locks.beginShutdown();
       await runtime.advance(9_000);
-      backend.disturb(refused, 'acquire');
-      const waiting = errorOf(locks.acquire('order'));
+      disturb(refused);
+      const waiting = errorOf(acquire(locks, 'order'));
       await runtime.advance(900);
-      backend.heal();
+      heal();
       const answer = latch();
-      backend.disturb(answerAfter(answer.promise), 'acquire');
-      const asking = locks.acquire('stock');
+      disturb(answerAfter(answer.promise));
+      const asking = acquire(locks, 'stock');
       await runtime.advance(200);
       expect(await waiting).toMatchObject({ byShutdown: true });
       answer.open();
       await (await runtime.until(asking)).release();
-      backend.heal();
-      backend.disturb(refused, 'acquire');
-      const late = errorOf(locks.acquire('order'));
+      heal();
+      const failure = latch();
+      disturb((...request) => failure.promise.then(() => refused(...request)));
+      const late = errorOf(acquire(locks, 'order'));
       await runtime.advance(200);
+      failure.open();
+      await runtime.advance(10);
       expect(await late).toMatchObject({ byShutdown: true });
       await runtime.until(locks.close());
     });

@@ -316,7 +316,7 @@ export class PermitQueue<Waiter extends PermitWaiter<never>> {
 
   private failed(attempt: Attempt<Waiter>, error: BackendError): void {
     this.underWay = undefined;
-    this.line.failure = error;
+    this.line.noteFailure(error);
     attempt.unsettled ||= attempt.request.takesPermits && error.outcome === 'unknown';
     const isPermanent = error.kind !== 'unavailable';
     if (isPermanent || !attempt.unsettled) this.attempt = undefined;

@@ -187,7 +187,7 @@ export class FairQueue implements LockKeeper, Asker<LockWaiter, AcquireReply> {
 
   private unanswered(waiter: LockWaiter, { error, wasRemoved, ownerSpent }: Failed): void {
     const { backend, outages, runtime } = this.services;
-    this.line.failure = error;
+    this.line.noteFailure(error);
     if (wasRemoved || ownerSpent) this.abandonOwner(waiter);
     if (waiter.settled) this.unregister(waiter);
     else if (waiter.triesOnce || error.kind !== 'unavailable')

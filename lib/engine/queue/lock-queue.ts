@@ -497,7 +497,7 @@ export class LockQueue implements LockKeeper, Asker<LockWaiter, AcquireReply> {
   private blocked(reason: Busy | BackendError): void {
     const { line } = this;
     if (reason instanceof BackendError) {
-      line.failure = reason;
+      line.noteFailure(reason);
       const mayWait = ({ triesOnce, scoped }: LockWaiter) => !triesOnce && !scoped;
       return line.refuseWhere((waiter) => (mayWait(waiter) ? undefined : line.unavailable(waiter)));
     }
@@ -648,7 +648,7 @@ export class LockQueue implements LockKeeper, Asker<LockWaiter, AcquireReply> {
 
   /** Refuses callers that try once: a {@link claim} will last longer, because its request was not answered. */
   claimFailed(error: BackendError): void {
-    this.line.failure = error;
+    this.line.noteFailure(error);
     this.refuseTriers((trier) => this.line.unavailable(trier));
   }
 

@@ -36,6 +36,8 @@ export class LocksOfOneService implements WantedGroup<LockLease>, AwaitingQueue 
   private readonly services: LockTable['services'];
   private readonly started: number | undefined;
   private caller: Caller<never> | undefined;
+  /** Whether the last attempt failed. */
+  private failing = false;
 
   /**
    * @param what the name of the call in errors
@@ -79,6 +81,7 @@ export class LocksOfOneService implements WantedGroup<LockLease>, AwaitingQueue 
 
   /** In a scope, its caller may keep waiting: the waiters of its single locks are refused if they have to be. */
   get awaited(): Awaited {
+    if (this.failing) return 'the end of an outage';
     const all = this.scoped ? [] : this.all.map(({ awaited }) => awaited);
     return all.find((awaited) => awaited !== 'an answer') ?? 'an answer';
   }
@@ -89,8 +92,21 @@ export class LocksOfOneService implements WantedGroup<LockLease>, AwaitingQueue 
     if (error !== undefined) caller?.refuse(error);
   }
 
+  async takeMissing(): Promise<BusyLock | undefined> {
+    try {
+      const busy = await this.tryToTake(2);
+      this.failing = false;
+      return busy;
+    } catch (error) {
+      this.failing = true;
+      const { admission, work } = this.services;
+      if (admission.isEnding) work.changed();
+      throw error;
+    }
+  }
+
   /** @param attempts how often to ask if the lock is busy by an owner of this process whose release is under way */
-  async takeMissing(attempts = 2): Promise<BusyLock | undefined> {
+  private async tryToTake(attempts: number): Promise<BusyLock | undefined> {
     const missing = this.all.filter(({ taken }) => !taken);
     for (const wanted of missing) wanted.refreshReentry();
     const waits = claimAll(missing);
@@ -116,7 +132,7 @@ export class LocksOfOneService implements WantedGroup<LockLease>, AwaitingQueue 
   private async behindRelease(busy: BusyLock, attempts: number): Promise<BusyLock | undefined> {
     if (busy.released === undefined || attempts <= 1) return busy;
     await busy.released;
-    return this.caller?.settled ? busy : this.takeMissing(attempts - 1);
+    return this.caller?.settled ? busy : this.tryToTake(attempts - 1);
   }
 
   outage(caller: Caller<never>): BackendError | undefined {

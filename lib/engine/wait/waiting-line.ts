@@ -117,10 +117,15 @@ export class WaitingLine<Queued extends Caller<never> & InLine & Linked<Queued> 
     for (const [waiter, error] of errors) waiter.refuse(error);
   }
 
-  /** Records that a waiter's request failed, and refuses the waiter if another request would fail, too. */
-  failed(waiter: Queued, error: BackendError): void {
+  /** Records that a request failed. */
+  noteFailure(error: BackendError): void {
     this.failure = error;
     if (this.services.admission.isEnding) this.services.work.changed();
+  }
+
+  /** Records that a waiter's request failed, and refuses the waiter if another request would fail, too. */
+  failed(waiter: Queued, error: BackendError): void {
+    this.noteFailure(error);
     if (waiter.settled || error.kind === 'unavailable') return;
     this.dismiss(waiter, permanentError(waiter, this.services.backend, error));
   }
