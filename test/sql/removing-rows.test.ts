@@ -6,9 +6,7 @@ import { SQL_SERVERS } from '../support/servers/sql/sql-server.js';
 import { query } from './sessions.js';
 import { openSqlWorld } from './sql-world.js';
 
-const [postgresScript, mysqlScript] = [
-  ...readFileSync('docs/locks-in-sql.md', 'utf8').matchAll(/```sql\n([^`]*?)```/g),
-]
+const [postgresScript, mysqlScript] = [...readFileSync('docs/locks-in-sql.md', 'utf8').matchAll(/```sql\n([^`]*?)```/g)]
   .map(([, sql]) => sql)
   .filter((sql) => sql.includes('DELETE'));
 
