@@ -9,6 +9,7 @@ import {
   LockSupersededError,
   LockUnavailableError,
 } from '../engine/errors.js';
+import { RefusalLog } from './refusal-log.js';
 
 /** Options of {@link LockExceptionFilter}. @publicApi */
 export interface LockExceptionFilterOptions {
@@ -46,8 +47,9 @@ type Refusal = LockAbortedError | LockBusyError | LockDeadlockError | LockKeyErr
  * app.useGlobalFilters(new LockExceptionFilter({ busy: 409 }));              // other statuses
  * ```
  *
- * A deadlock is logged as an error, because it is a defect in the code, even though the client may try again. If Redis
- * does not answer, the reason is logged. Nothing is logged for a call whose own `signal` has ended its wait, such as that
+ * A deadlock is logged as a warning, because it is a defect in the code, even though the client may try again. If Redis
+ * does not answer, the reason is logged. One line every 10 s stands for all requests that were refused for one reason.
+ * Nothing is logged for a call whose own `signal` has ended its wait, such as that
  * of a client that has gone; its response is 503. If something else is stored under the lock's name, that is not the client's
  * fault: it is logged as an error, and the response is 500. A response that has begun is ended.
  *
@@ -57,6 +59,7 @@ type Refusal = LockAbortedError | LockBusyError | LockDeadlockError | LockKeyErr
 @Catch(LockAbortedError, LockBusyError, LockDeadlockError, LockKeyError, LockUnavailableError)
 export class LockExceptionFilter implements ExceptionFilter<Refusal> {
   private static readonly logger = new Logger(LockExceptionFilter.name);
+  private static readonly log = new RefusalLog(LockExceptionFilter.logger);
   private readonly busy: Answer;
   private readonly superseded: Answer;
   private readonly unavailable: Answer;
@@ -73,10 +76,12 @@ export class LockExceptionFilter implements ExceptionFilter<Refusal> {
   catch(refusal: Refusal, host: ArgumentsHost): unknown {
     const transport = host.getType<string>();
     const answer = this.answerTo(refusal);
-    if (refusal instanceof LockUnavailableError || answer === INTERNAL)
-      LockExceptionFilter.logger.error(refusal.message);
-    else if (refusal instanceof LockDeadlockError || isByShutdown(refusal) || transport === 'rpc')
-      LockExceptionFilter.logger.warn(refusal.message);
+    const isFailure = refusal instanceof LockUnavailableError || answer === INTERNAL;
+    // The sender of an event gets no response, so its line is the only trace of it.
+    if (transport === 'rpc') LockExceptionFilter.logger[isFailure ? 'error' : 'warn'](refusal.message);
+    else if (isFailure) LockExceptionFilter.log.write('error', refusal);
+    else if (refusal instanceof LockDeadlockError || isByShutdown(refusal))
+      LockExceptionFilter.log.write('warn', refusal);
     switch (transport) {
       case 'http':
         return respond(refusal, answer, host.switchToHttp().getResponse<Response>());

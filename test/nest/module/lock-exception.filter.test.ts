@@ -1,5 +1,5 @@
 import { inspect } from 'node:util';
-import { Controller } from '@nestjs/common';
+import { Controller, Logger } from '@nestjs/common';
 import { APP_FILTER } from '@nestjs/core';
 import { ExecutionContextHost } from '@nestjs/core/helpers/execution-context-host.js';
 import { ClientProxyFactory, EventPattern, MessagePattern, Payload, Transport } from '@nestjs/microservices';
@@ -70,6 +70,16 @@ describe('LockExceptionFilter', () => {
     expect(answer(error)).toEqual([400, { statusCode: 400, ...body }]);
     expect(answer(error, undefined, { badKey: 422 })).toEqual([422, { statusCode: 422, ...body }]);
     expect(() => new LockExceptionFilter({ badKey: 200 })).toThrow(/badKey is 200/);
+  });
+
+  it('logs one line for all requests that an outage refuses', () => {
+    const lines: string[] = [];
+    Logger.overrideLogger({ log: () => {}, warn: () => {}, error: (line) => void lines.push(line) });
+    const cause = new Error('redis 10.0.0.2:6379/0 does not answer');
+    for (let n = 0; n < 297; n++)
+      answer(new LockUnavailableError(`The lock 'order:${n}': ${cause.message}`, `order:${n}`, { cause }));
+    Logger.overrideLogger(['fatal', 'error', 'warn', 'log']);
+    expect(lines).toEqual(["The lock 'order:0': redis 10.0.0.2:6379/0 does not answer"]);
   });
 
   it('answers a call that a later one has superseded with 409, which need not try again', () => {
