@@ -1,5 +1,5 @@
 // Makes few files of many: a program that imports the library spends most of the time on opening files.
-//   cjs/chunks/core.js   what nestjs-redis-lock/core needs
+//   cjs/chunks/core.js   what nestjs-redis-lock/core needs, and what uses no package
 //   cjs/chunks/dashboard.js   what one entry needs besides, without NestJS
 //   cjs/chunks/nest.js   what uses NestJS, in esm/chunks too
 // What does not use NestJS is there once, for import and for require: the files in esm pass it on. So a class of it is
@@ -67,9 +67,12 @@ function write({ bundle, file, extension }, options) {
     chunkFileNames: `chunks/[name]${extension}`,
     manualChunks: (id, { getModuleInfo }) => {
       const uses = (name) => reachable(file(name), getModuleInfo).has(id);
+      const own = [...reachable(id, getModuleInfo)];
       if (uses('core')) return 'core';
+      // What needs no package is there once, too. For types, rollup-plugin-dts does not allow that.
+      if (uses('index') && extension === '.js' && !usesPackages(own, getModuleInfo)) return 'core';
       if (uses('index')) return 'nest';
-      if (usesNest([...reachable(id, getModuleInfo)], getModuleInfo)) return undefined;
+      if (usesNest(own, getModuleInfo)) return undefined;
       return entries.filter(uses).join('-') || undefined;
     },
     // An entry does not import what its chunks import.
@@ -94,6 +97,12 @@ function reachable(start, getModuleInfo) {
 /** Whether one of these modules imports a package of ES modules: NestJS 12. */
 function usesNest(ids, getModuleInfo) {
   return ids.some((id) => getModuleInfo(id).importedIds.some((imported) => imported.startsWith('@nestjs/')));
+}
+
+/** Whether one of these modules imports a package that applications without NestJS may not have. */
+function usesPackages(ids, getModuleInfo) {
+  const isPackage = (id) => getModuleInfo(id).isExternal && !id.startsWith('node:');
+  return ids.some((id) => getModuleInfo(id).importedIds.some(isPackage));
 }
 
 /** The chunks of a bundle that are written once. */
