@@ -2,6 +2,7 @@ import { Redis } from 'ioredis';
 import { Redis as Redis5 } from 'ioredis5';
 import { createLockService } from '../../../lib/service/create-lock-service.js';
 import { errorOf } from '../../support/section.js';
+import { type RedisCluster, startCluster } from '../../support/servers/redis-cluster.js';
 import { RedisWorld } from './redis-world.js';
 
 const silent = { warn: () => {}, error: () => {} };
@@ -49,4 +50,30 @@ it('a lent client that the application subscribes with later is named with what 
   client.disconnect();
   await locks.close();
   await redis.stop();
+});
+
+describe('a lent client of a cluster on which the application runs blocking commands', () => {
+  let cluster: RedisCluster;
+  beforeAll(async () => {
+    cluster = await startCluster();
+  }, 60_000);
+  afterAll(() => cluster?.stop(), 60_000);
+
+  it('is named with the command of the node that has the lock', async () => {
+    const client = cluster.client();
+    const names = ['{a}1', '{b}1', '{c}1']; // of three masters
+    const locks = createLockService({ connection: client, commandTimeout: 300, logger: silent });
+    for (const name of names) await (await locks.acquire(name)).release();
+    const blocked = [client.blpop('{a}', 10), client.brpop('{b}', 10), client.bzpopmin('{c}', 10)];
+    const messages = await Promise.all(
+      names.map(async (name) => (await errorOf(locks.acquire(name, { waitTime: '5s' }))).message),
+    );
+    client.disconnect();
+    await Promise.allSettled([...blocked, locks.close()]);
+    expect(messages.map((message) => /application runs (\w+)/.exec(message)?.[1])).toEqual([
+      'BLPOP',
+      'BRPOP',
+      'BZPOPMIN',
+    ]);
+  });
 });

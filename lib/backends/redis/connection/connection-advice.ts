@@ -92,8 +92,9 @@ function closed(usesTls: boolean): string {
  *
  * @param command the unanswered command
  */
-export function silenceAdvice({ owned, blockedBy }: Topology, command: SentCommand | undefined): string | undefined {
-  if (owned || command?.idleSinceWrite === undefined) return undefined;
+export function silenceAdvice(topology: Topology, command: SentCommand | undefined): string | undefined {
+  if (topology.owned || command?.socket === undefined || command.idleSinceWrite === undefined) return undefined;
+  const blockedBy = topology.blockedBy?.(command.socket);
   if (blockedBy !== undefined)
     return `the application runs ${blockedBy} on this ioredis client, and every other command waits behind it: ${OWN_CLIENT}`;
   return 'nothing arrives on the connection of your ioredis client. If it is dead, only the client can replace it: set socketTimeout in its options (of a cluster: in redisOptions), or give RedisLockModule the options instead of the client';

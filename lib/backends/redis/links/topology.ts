@@ -32,10 +32,10 @@ export interface Topology {
   /** Why there is no answer: undefined while there is a connection, as far as is known. */
   readonly connectionError: Error | undefined;
   /**
-   * The command of the application that a connection of a borrowed client waits for, so that all others wait behind it:
-   * `BLPOP`. Left out: there is none, as far as can be seen.
+   * The command of the application that this connection of a borrowed client waits for, so that all others wait behind
+   * it: `BLPOP`. `undefined`: there is none, as far as can be seen.
    */
-  readonly blockedBy?: string | undefined;
+  blockedBy?(socket: object): string | undefined;
   /** The client has ended and will never answer again. */
   readonly ended: boolean;
   /** The error of a command after that. */

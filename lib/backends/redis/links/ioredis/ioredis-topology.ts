@@ -72,13 +72,9 @@ export class IoredisTopology implements Topology {
     return this.lifecycle.connectionError;
   }
 
-  get blockedBy(): string | undefined {
-    if (this.owned) return undefined;
-    for (const master of this.nodes.masters()) {
-      const command = blockingCommandOf(master);
-      if (command !== undefined) return command;
-    }
-    return undefined;
+  blockedBy(socket: object): string | undefined {
+    const master = this.owned ? undefined : this.nodes.masterOn(socket);
+    return master && blockingCommandOf(master);
   }
 
   get ended(): boolean {
