@@ -71,7 +71,7 @@ export function compileLockedMethod(
   if (lockOptions?.holdAtMost !== undefined && least > (lockOptions.holdAtMost as Milliseconds))
     throw new LockConfigurationError(`${where}: holdAtLeast is longer than holdAtMost`);
   return {
-    ...compileMethod(key, body, options, where),
+    ...compileMethod(prototype, key, body, options, where),
     kind: returnKindOf(prototype, key, body, options.returns, where),
     termsIn: resolvedOncePerService((locks) => locks.termsOf(lockOptions, purpose)),
     permitsOf: typeof options.permits === 'function' ? options.permits : undefined,
@@ -82,6 +82,7 @@ export function compileLockedMethod(
 
 /** What all decorators of methods have in common. @throws LockConfigurationError when the key is wrong */
 export function compileMethod(
+  prototype: object,
   key: string | symbol,
   body: Method,
   options: Pick<DistributedLockOptions, 'key' | 'service' | 'signal'>,
@@ -99,13 +100,13 @@ export function compileMethod(
     body,
     service: getLockServiceToken(options.service),
     serviceName: options.service,
-    namesOf: toNamesOf(options.key, where, name),
+    namesOf: toNamesOf(options.key, where, name, parametersOf(prototype, key, body)),
     signal,
   };
 }
 
-function toNamesOf(key: LockKey, where: string, method: string): NamesOf {
-  if (typeof key === 'string') return compileTemplate(key, where, method);
+function toNamesOf(key: LockKey, where: string, method: string, parameters: number | undefined): NamesOf {
+  if (typeof key === 'string') return compileTemplate(key, where, method, parameters);
   if (typeof key === 'function') return ({ instance, args }) => key.apply(instance, args as unknown[]);
   if (!Array.isArray(key) || !key.every((template) => typeof template === 'string')) {
     throw new LockConfigurationError(
@@ -113,8 +114,17 @@ function toNamesOf(key: LockKey, where: string, method: string): NamesOf {
     );
   }
   if (key.length === 0) throw new LockConfigurationError(`${where}: key is an empty list: nothing would be locked`);
-  const templates = (key as readonly string[]).map((template) => compileTemplate(template, where, method));
+  const templates = (key as readonly string[]).map((template) => compileTemplate(template, where, method, parameters));
   return (invocation) => templates.flatMap((namesOf) => namesOf(invocation));
+}
+
+/**
+ * How many parameters a method has, if that is known. Its `length` does not count a rest parameter, or what follows a
+ * default value. So it is known only where the compiler has declared as many.
+ */
+function parametersOf(prototype: object, key: string | symbol, { length }: Method): number | undefined {
+  const declared: unknown = Reflect.getOwnMetadata('design:paramtypes', prototype, key);
+  return Array.isArray(declared) && declared.length === length ? length : undefined;
 }
 
 /** @returns `undefined` if the service's defaults apply */

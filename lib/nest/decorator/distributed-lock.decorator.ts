@@ -39,9 +39,18 @@ import { lockedObservable } from './locked-observable.js';
  * @publicApi
  */
 // The compiler's first error about a mistyped option is about the first signature, and its return type is used then.
-export function DistributedLock<Args extends readonly unknown[] = Anything[], OnBusy extends string = never>(
-  keyOrOptions: LockKey<Args> | (DistributedLockOptions<Args> & { readonly onBusy?: OnBusy | BusyAnswer<Args> }),
-): LockDecorator<Args, OnBusy extends 'skip' | 'newest' ? undefined : never>;
+export function DistributedLock<
+  Args extends readonly unknown[] = Anything[],
+  OnBusy extends string = never,
+  Key extends string = never,
+>(
+  keyOrOptions:
+    | LockKey<Args, Key>
+    | (DistributedLockOptions<Args> & {
+        readonly key: LockKey<Args, Key>;
+        readonly onBusy?: OnBusy | BusyAnswer<Args>;
+      }),
+): LockDecorator<Args, OnBusy extends 'skip' | 'newest' ? undefined : never, Key, OnBusy>;
 export function DistributedLock<Args extends readonly unknown[]>(
   options: DistributedLockOptions<Args> & { readonly onBusy: 'skip' | 'newest' },
 ): LockDecorator<Args, undefined>;
@@ -64,11 +73,19 @@ export function DistributedLock<Args extends readonly unknown[] = Anything[]>(
  *
  * @publicApi
  */
-export interface LockDecorator<Args extends readonly unknown[], Answer = never> {
-  <M extends Method>(
-    target: object,
+export interface LockDecorator<
+  Args extends readonly unknown[],
+  Answer = never,
+  Key extends string = never,
+  OnBusy extends string = never,
+> {
+  <M extends Method, Target extends object>(
+    target: Target,
     propertyKey: string | symbol,
-    descriptor: TypedPropertyDescriptor<M> & CanBeLocked<M, Args, Answer>,
+    descriptor: TypedPropertyDescriptor<M> &
+      CanBeLocked<M, Args, Answer> &
+      HasParameters<M, Key> &
+      HasMethod<Target, OnBusy>,
   ): void;
 
   // This type has two signatures. For such a type, the compiler replaces type parameters by `any`, so `applyDecorators`
@@ -102,6 +119,44 @@ type CanAnswer<R, Answer> =
       ? [Answer] extends [Item]
         ? true
         : false
+      : true;
+
+/** The indexes of `args` in a template, as far as its text is known. */
+type ArgumentsIn<Key extends string> = Key extends `${string}#<args[${infer Index}]${infer Rest}`
+  ? Index | ArgumentsIn<Rest>
+  : never;
+
+/** A template may use only parameters that the method has. */
+export type HasParameters<M extends Method, Key extends string> =
+  IsAny<M> extends true
+    ? unknown
+    : number extends Parameters<M>['length']
+      ? unknown
+      : {
+          readonly [Index in Exclude<
+            ArgumentsIn<Key>,
+            '*' | keyof Parameters<M>
+          > as `the method has no parameter for #<args[${Index}]> of the key`]: never;
+        };
+
+/** `onBusy` may name any method of the class, also a private one. */
+type HasMethod<Target extends object, OnBusy extends string> =
+  IsAny<Target> extends true
+    ? unknown
+    : {
+        readonly [Name in Exclude<OnBusy, 'throw' | 'skip' | 'newest'> as string extends Name
+          ? never
+          : IsMember<Target, Name> extends true
+            ? never
+            : `the class has no method '${Name}' for onBusy`]: never;
+      };
+
+/** A private member makes the intersection `never`, and any other one gives the property its type. */
+type IsMember<Target, Name extends string> =
+  IsAny<(Target & Record<Name, unknown>)[Name]> extends true
+    ? true
+    : unknown extends (Target & Record<Name, unknown>)[Name]
+      ? false
       : true;
 
 export type IsAny<T> = 0 extends 1 & T ? true : false;

@@ -26,7 +26,10 @@ export type Method = (...args: Anything[]) => Anything;
  *
  * @publicApi
  */
-export type LockKey<Args extends readonly unknown[] = Anything[]> = string | readonly string[] | KeyFunction<Args>;
+export type LockKey<Args extends readonly unknown[] = Anything[], Template extends string = string> =
+  | Template
+  | readonly Template[]
+  | KeyFunction<Args>;
 
 /** Returns the lock's name, or several names, for the arguments of the method. `this` is the instance. @publicApi */
 export type KeyFunction<Args extends readonly unknown[] = Anything[]> = (...args: Args) => string | readonly string[];

@@ -6,7 +6,7 @@ import type { Lockable } from '../lock-service-property.js';
 import { toOptions } from './check-decorator-options.js';
 import { compileMethod, type DecoratedMethod, purposeOf, resolvedOncePerService } from './compile-locked-method.js';
 import { decorateMethod } from './decorate-method.js';
-import type { IsAny } from './distributed-lock.decorator.js';
+import type { HasParameters, IsAny } from './distributed-lock.decorator.js';
 import type { Anything, Method, SignalFunction } from './distributed-lock.options.js';
 import { refuseUnnamed, serviceOf, signalOf } from './locked-call.js';
 import { returnKindOf } from './return-kind.js';
@@ -17,7 +17,9 @@ import { returnKindOf } from './return-kind.js';
  *
  * @publicApi
  */
-export type FlightKey<Args extends readonly unknown[] = Anything[]> = string | ((...args: Args) => string);
+export type FlightKey<Args extends readonly unknown[] = Anything[], Template extends string = string> =
+  | Template
+  | ((...args: Args) => string);
 
 /** Options of `@SingleFlight`. Durations are milliseconds, or strings such as `'30s'`. @publicApi */
 export interface SingleFlightOptions<Args extends readonly unknown[] = Anything[]>
@@ -84,12 +86,14 @@ interface FlightMethod extends DecoratedMethod {
  * @see {@link LockService.singleFlight}, and docs/single-flight.md
  * @publicApi
  */
-export function SingleFlight<T, Args extends readonly unknown[] = Anything[]>(
-  options: SingleFlightOptions<Args> & FlightSerializer<T>,
-): FlightDecorator<Args, T>;
-export function SingleFlight<Args extends readonly unknown[] = Anything[]>(
-  keyOrOptions: FlightKey<Args> | (SingleFlightOptions<Args> & { readonly serialize?: undefined }),
-): FlightDecorator<Args>;
+export function SingleFlight<T, Args extends readonly unknown[] = Anything[], Key extends string = never>(
+  options: SingleFlightOptions<Args> & FlightSerializer<T> & { readonly key: FlightKey<Args, Key> },
+): FlightDecorator<Args, T, Key>;
+export function SingleFlight<Args extends readonly unknown[] = Anything[], Key extends string = never>(
+  keyOrOptions:
+    | FlightKey<Args, Key>
+    | (SingleFlightOptions<Args> & { readonly key: FlightKey<Args, Key>; readonly serialize?: undefined }),
+): FlightDecorator<Args, typeof JSON_ONLY, Key>;
 export function SingleFlight(keyOrOptions: FlightKey | Given): FlightDecorator<Anything[], Anything> {
   return decorateMethod('@SingleFlight', (target, propertyKey, original, where) => {
     const method = compileFlightMethod(target, propertyKey, original, keyOrOptions, where);
@@ -105,11 +109,11 @@ declare const JSON_ONLY: unique symbol;
  *
  * @publicApi
  */
-export interface FlightDecorator<Args extends readonly unknown[], T = typeof JSON_ONLY> {
+export interface FlightDecorator<Args extends readonly unknown[], T = typeof JSON_ONLY, Key extends string = never> {
   <M extends Method>(
     target: object,
     propertyKey: string | symbol,
-    descriptor: TypedPropertyDescriptor<M> & CanBeShared<M, Args, T>,
+    descriptor: TypedPropertyDescriptor<M> & CanBeShared<M, Args, T> & HasParameters<M, Key>,
   ): void;
 
   // See LockDecorator.
@@ -157,7 +161,7 @@ function compileFlightMethod(
   checkFlightOptions(options, where);
   const purpose = purposeOf({ key: nameKey }, where);
   return {
-    ...compileMethod(key, body, { key: nameKey, service, signal }, where),
+    ...compileMethod(prototype, key, body, { key: nameKey, service, signal }, where),
     options,
     termsIn: resolvedOncePerService((locks) => locks.flightTermsOf(options, purpose, where)),
   };

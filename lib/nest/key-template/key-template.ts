@@ -15,11 +15,18 @@ export type NamesOf = (invocation: Invocation) => string | readonly string[];
  *
  * @param where how errors begin: `OrdersService.pay`
  * @param method name of the method, for `#<method>`
+ * @param parameters how many parameters the method has, if that is known
  * @throws LockConfigurationError when the template cannot make a lock name
  */
-export function compileTemplate(template: string, where: string, method: string): NamesOf {
+export function compileTemplate(
+  template: string,
+  where: string,
+  method: string,
+  parameters = Number.POSITIVE_INFINITY,
+): NamesOf {
   const parts = parseTemplate(template, where);
   checkLiterals(template, parts, where);
+  checkParameters(template, parts, where, parameters);
   const many = parts.filter((part) => typeof part !== 'string' && isMany(part));
   if (many.length > 1) {
     throw new LockConfigurationError(
@@ -111,6 +118,23 @@ function checkLiterals(template: string, parts: readonly (string | Expression)[]
     );
   } catch (error) {
     throw new LockConfigurationError((error as Error).message, { cause: error });
+  }
+}
+
+/** Refuses an argument that the method does not have. */
+function checkParameters(
+  template: string,
+  parts: readonly (string | Expression)[],
+  where: string,
+  parameters: number,
+): void {
+  for (const part of parts) {
+    if (typeof part === 'string' || part.root !== 'args') continue;
+    const [first] = part.steps;
+    if (first?.kind === 'index' && first.index >= parameters)
+      throw new LockConfigurationError(
+        `${where}: #<${part.path}> of the key '${template}' cannot be filled in, because the method has ${parameters} parameter${parameters === 1 ? '' : 's'}, and the first one is #<args[0]>`,
+      );
   }
 }
 

@@ -106,6 +106,91 @@ export class KeyFunctions {
   async noName(_id: number) {}
 }
 
+declare const someString: string;
+
+export class Templates {
+  @DistributedLock('order:#<args[0]>:#<args[1].id>')
+  async both(_id: string, _order: Order) {}
+
+  @DistributedLock({ key: 'order:#<args[1]>', waitTime: '1s' })
+  async optional(_id: string, _lot?: string) {}
+
+  @DistributedLock('order:#<args[1]>')
+  async withDefault(_id: string, _lot = '') {}
+
+  @DistributedLock(['order:#<args[0]>', 'lot:#<args[7]>'])
+  async rest(..._ids: string[]) {}
+
+  @DistributedLock('orders:#<args[*]>:#<this.region>:#<method>')
+  async every(_id: string) {}
+
+  @DistributedLock(someString)
+  async unknownText(_id: string) {}
+
+  @DistributedLock({ key: `order:${someString}:#<args[0]>`, onBusy: someString })
+  async partlyKnownText(_id: string): Promise<void> {}
+
+  @SingleFlight('prices:#<args[0]>')
+  async prices(_id: string) {}
+
+  // @ts-expect-error the method has one parameter
+  @DistributedLock('order:#<args[1]>')
+  async second(_id: string) {}
+
+  // @ts-expect-error the method has none
+  @DistributedLock({ key: 'order:#<args[0].id>', waitTime: '1s' })
+  async none() {}
+
+  // @ts-expect-error the second template of the list
+  @DistributedLock(['order:#<args[0]>', 'lot:#<args[1]>'])
+  async listed(_id: string) {}
+
+  // @ts-expect-error the second path
+  @DistributedLock({ key: 'order:#<args[0]>:#<args[2]>', onBusy: 'skip' })
+  async third(_id: string, _lot: string) {}
+
+  // @ts-expect-error the method has one parameter
+  @SingleFlight('prices:#<args[1]>')
+  async otherPrices(_id: string) {}
+
+  // @ts-expect-error the method has none
+  @SingleFlight({ key: 'prices:#<args[0]>', keepFor: '1m' })
+  async keptPrices() {}
+
+  readonly region = 'eu';
+}
+
+export class BusyAnswers {
+  @DistributedLock({ key: 'a', onBusy: 'open' })
+  async ofPublic() {}
+
+  @DistributedLock({ key: 'a', onBusy: 'guarded' })
+  async ofProtected() {}
+
+  @DistributedLock({ key: 'a', onBusy: 'hidden' })
+  async ofPrivate() {}
+
+  @DistributedLock({ key: 'a', onBusy: 'throw' })
+  async none() {}
+
+  // @ts-expect-error there is no such method
+  @DistributedLock({ key: 'a', onBusy: 'opn' })
+  async ofUnknown() {}
+
+  open() {}
+  protected guarded() {}
+  private hidden() {}
+
+  usesHidden() {
+    this.hidden();
+  }
+}
+
+export class InheritedAnswers extends BusyAnswers {
+  @DistributedLock({ key: (id: string) => id, onBusy: 'guarded' })
+  async ofTheBase(_id: string) {}
+}
+
 export class Options {
   @DistributedLock({ key: 'a', onBusy: 'skip' })
   async skip() {}

@@ -2,7 +2,11 @@
 import { LockConfigurationError, LockKeyError } from '../../../lib/engine/errors.js';
 import { compileLockedMethod } from '../../../lib/nest/decorator/compile-locked-method.js';
 import { DistributedLock } from '../../../lib/nest/decorator/distributed-lock.decorator.js';
+import { SingleFlight } from '../../../lib/nest/decorator/single-flight.decorator.js';
 import { compileTemplate } from '../../../lib/nest/key-template/key-template.js';
+
+/** What the types refuse, too. */
+const untyped = (key: string | string[]) => DistributedLock(key as never) as MethodDecorator;
 
 class Order {
   #reference = 'secret';
@@ -54,6 +58,65 @@ describe('a key template', () => {
 
   it('reads accessors that the class of an object declares, also inherited ones', () => {
     expect(names('#<args[0].reference>', new RushOrder(1))).toBe('secret');
+  });
+
+  it('may use only parameters that the method has', () => {
+    const refusal = (define: () => unknown, path: string, parameters: string) => {
+      expect(define).toThrow(LockConfigurationError);
+      expect(define).toThrow(`Sale.sell: #<${path}> of the key`);
+      expect(define).toThrow(
+        `cannot be filled in, because the method has ${parameters}, and the first one is #<args[0]>`,
+      );
+    };
+    const one = () => {
+      class Sale {
+        @untyped('order:#<args[1].id>')
+        async sell(_order: Order) {}
+      }
+      return Sale;
+    };
+    refusal(one, 'args[1].id', '1 parameter');
+    const none = () => {
+      class Sale {
+        @untyped(['sale', 'order:#<args[0]>'])
+        async sell() {}
+      }
+      return Sale;
+    };
+    refusal(none, 'args[0]', '0 parameters');
+    const flight = () => {
+      class Sale {
+        @SingleFlight('order:#<args[2]>' as string)
+        async sell(_id: string, _lot?: string) {}
+      }
+      return Sale;
+    };
+    refusal(flight, 'args[2]', '2 parameters');
+  });
+
+  it('may use a parameter with a default, a rest parameter, and what another decorator takes', () => {
+    const Wrapped = (): MethodDecorator => (_target, _key, descriptor: PropertyDescriptor) => {
+      const body = descriptor.value;
+      descriptor.value = (...args: unknown[]) => body(...args);
+    };
+    class Sale {
+      @untyped('order:#<args[2]>')
+      async afterDefault(_id = '', _lot?: string, _region?: string) {}
+
+      @untyped('order:#<args[5]>')
+      async rest(..._ids: string[]) {}
+
+      @untyped('order:#<args[5]>')
+      async restAfter(_id: string, ..._ids: string[]) {}
+
+      @untyped('order:#<args[1]>')
+      async optional(_id: string, _lot?: string) {}
+
+      @untyped('order:#<args[1]>')
+      @Wrapped()
+      async wrapped(_id: string, _lot: string) {}
+    }
+    expect(new Sale()).toBeInstanceOf(Sale);
   });
 
   it('gives a name for every element of [*]', () => {

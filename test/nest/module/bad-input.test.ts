@@ -15,7 +15,7 @@ class Orders {
   }
 
   @DistributedLock('order:#<args[9]>')
-  async missing(_order?: Order) {
+  async missing(..._orders: Order[]) {
     this.runs++;
   }
 
