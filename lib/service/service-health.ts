@@ -1,4 +1,5 @@
 import { type BackendError, type BackendHealth, withReason } from '../backends/lock-backend.js';
+import type { Refusal } from '../engine/ask/attempt.js';
 import type { LockEngine } from '../engine/lock-engine.js';
 
 /** The health of a lock service. See `LockService.health`. @publicApi */
@@ -121,9 +122,21 @@ export class ServiceHealth {
     const failure = await this.acquireProbe();
     const { refusal } = pendingAttempts;
     if (failure !== undefined) pendingAttempts.failedProbe = { isOver: false };
-    // Rights to other names say nothing about the name that was refused.
-    else if (refusal !== undefined && refusal.at <= at && refusal.error.kind === 'unavailable') refusal.isOver = true;
+    else if (refusal !== undefined && refusal.at <= at && this.isRefuted(refusal)) refusal.isOver = true;
     return failure;
+  }
+
+  /**
+   * Whether the probe's lock shows that the refused one would be granted, too. Rights to other names say nothing about
+   * the name that was refused, and a node of a cluster nothing about another.
+   */
+  private isRefuted({ key, error }: Refusal): boolean {
+    const { health } = this.engine.settings.backend;
+    return error.kind === 'unavailable' && health?.node(key) === health?.node(this.probeKey);
+  }
+
+  private get probeKey(): string {
+    return this.engine.settings.keyPrefix + PROBE_NAME;
   }
 
   /**
@@ -132,8 +145,8 @@ export class ServiceHealth {
    */
   private async acquireProbe(): Promise<BackendError | undefined> {
     const { services, settings } = this.engine;
-    const { backend, keyPrefix } = settings;
-    const probe = { key: keyPrefix + PROBE_NAME, type: 'reentrant', owner: services.newOwner() } as const;
+    const { backend } = settings;
+    const probe = { key: this.probeKey, type: 'reentrant', owner: services.newOwner() } as const;
     let failure: BackendError | undefined;
     try {
       const reply = await backend.acquire({ ...probe, leaseTime: PROBE_LEASE, reserve: 0, waiterTimeout: 0 });

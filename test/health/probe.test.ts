@@ -1,4 +1,5 @@
 import { Redis } from 'ioredis';
+import { NodeHealth } from '../../lib/backends/node-outage.js';
 import { createLockService } from '../../lib/service/create-lock-service.js';
 import type { LockService } from '../../lib/service/lock-service.js';
 import type { RedisLockOptions } from '../../lib/service/redis-lock-options.js';
@@ -200,6 +201,22 @@ describe('health()', () => {
     });
     await runtime.advance(60_000);
     expect((await locks.health()).lastRefusal).toBeUndefined();
+  });
+
+  it.each([
+    ['the same', true],
+    ['another', false],
+  ])('after a refusal, a grant of its own lock on %s node of a cluster: healthy is %s', async (_, isSame) => {
+    const { locks, backend, runtime } = await world.process();
+    const [probed, other] = ['a:6379', 'b:6379'].map((address) => new NodeHealth(address, runtime, () => {}));
+    const node = (key: string) => (isSame || key.endsWith(':health') ? probed : other);
+    Object.defineProperty(backend, 'health', { value: { node, listen() {}, ping() {} } });
+    backend.disturb(refused, 'acquire');
+    await errorOf(locks.tryAcquire('order'));
+    backend.heal();
+    await runtime.advance(1_500);
+    await locks.health();
+    expect((await locks.health()).healthy).toBe(isSame);
   });
 
   it('counts as healthy if another process holds its lock just then', async () => {

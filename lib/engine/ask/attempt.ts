@@ -213,7 +213,7 @@ export class Attempt implements AcquireRequest, Linked<Attempt> {
     const { clock, pendingAttempts } = this.services;
     pendingAttempts.end(this);
     if (error.outcome === 'refused' && error.kind !== 'key')
-      pendingAttempts.refusal = { error, at: clock.now().monotonic, isOver: false };
+      pendingAttempts.refusal = { key: this.key, error, at: clock.now().monotonic, isOver: false };
     this.error = error;
     this.lateCopiesUntil = error.validUntil;
     this.ownerSpent = error.spent === true;
@@ -283,6 +283,7 @@ export type Interference = 'removed' | 'doubtful';
 
 /** See {@link PendingAttempts.refusal}. */
 export interface Refusal {
+  readonly key: string;
   readonly error: BackendError;
   /** On the monotonic clock. */
   readonly at: number;

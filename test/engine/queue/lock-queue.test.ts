@@ -1691,7 +1691,12 @@ describe('a queue of callers that waits in line', () => {
 
     it('and shows that the backend grants locks again', async () => {
       const { backend, services, placed } = await inLine();
-      const refusal = { error: new BackendError('OOM', 'unavailable', 'refused'), at: 0, isOver: false };
+      const refusal = {
+        key: 'lock:order',
+        error: new BackendError('OOM', 'unavailable', 'refused'),
+        at: 0,
+        isOver: false,
+      };
       services.pendingAttempts.refusal = refusal;
       await backend.tell('line', message(placed));
       expect(refusal.isOver).toBe(true);
