@@ -224,11 +224,11 @@ describe('a request for a lock', () => {
       const { attempt, pending, runtime } = setUp();
       await runtime.advance(70);
       await failed(attempt(), refusal);
-      expect(pending.refusal).toEqual({ error: refusal, at: 70, isOver: false });
+      expect(pending.refusal).toEqual({ key: 'lock:order', error: refusal, at: 70, isOver: false });
       await answered(attempt(), BUSY);
       expect(pending.refusal?.isOver).toBe(false);
       await answered(attempt(), GRANTED);
-      expect(pending.refusal).toEqual({ error: refusal, at: 70, isOver: true });
+      expect(pending.refusal).toEqual({ key: 'lock:order', error: refusal, at: 70, isOver: true });
       await failed(attempt(), refusal);
       expect(pending.refusal?.isOver).toBe(false);
     });
