@@ -68,6 +68,12 @@ const measurements = {
     if (!args.includes('--built')) build();
     node(...TYPESCRIPT, 'test/benchmark/deaths.mjs', ...args.filter((arg) => arg !== '--built'));
   },
+  /** How long waiters that are killed, stopped, blocked or cut off hold up the next one. */
+  waiters(...args) {
+    if (args.includes('--help')) return explain('test/benchmark/waiters.ts');
+    node('.ci/build/embed.mjs');
+    node(...TYPESCRIPT, 'test/benchmark/waiters.ts', ...args);
+  },
   /** One result for many callers on several processes: a single flight beside the same by hand. */
   flights(...args) {
     node('.ci/build/embed.mjs');

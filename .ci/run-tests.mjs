@@ -80,7 +80,7 @@ const runners = {
     if (seed !== undefined) return finish(run('schedules', 'test/chaos/simulation/schedules/', 2));
     // Leases on real servers expire even while this machine is busy, so these tests run first, and nothing else runs
     // meanwhile.
-    const onServers = 'anomalies/|faults/|security/|shutdown/|relays/|flights/flights';
+    const onServers = 'anomalies/|faults/|security/|shutdown/|relays/|hand-overs/|flights/flights';
     const faults = run('faults', `test/chaos/(${onServers})`, 3);
     finish(faults, run('simulation and models', `test/chaos/(?!${onServers})`, 2));
   },

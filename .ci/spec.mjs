@@ -69,8 +69,8 @@ const ACTIONS = {
     ...['Tick', 'Read', 'Write', 'RenewRead', 'RenewWrite', 'ReleaseRead', 'ReleaseWrite', 'Keep', 'Leave', 'Die'],
   ],
   Line: [
-    ...['Tick', 'Try', 'Wait', 'Keep', 'GiveUp', 'GiveBack', 'Execute', 'Hear'],
-    ...['Delay', 'Stall', 'Resume', 'Die', 'LoseLine'],
+    ...['Tick', 'Wait', 'Change', 'Keep', 'GiveUp', 'GiveBack', 'Resend', 'Abandon', 'Execute', 'Hear'],
+    ...['Delay', 'Refuse', 'Earlier', 'Stall', 'Resume', 'Die', 'CutOff', 'Listen', 'LoseLine', 'Promote', 'SetClock'],
   ],
 };
 
@@ -78,7 +78,7 @@ const ACTIONS = {
 const QUICK = {
   Lease: 'MaxSteps = 7',
   SingleFlight: 'MaxReading = 5',
-  Line: 'Processes = {a, b}',
+  Line: 'Wants = {"grant"}',
   HeadStart: 'MaxTime = 5',
   Detach: 'MaxSent = 3',
   Permits: 'Owners = {a, b}',

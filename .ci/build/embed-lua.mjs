@@ -106,11 +106,14 @@ function constantOf(include) {
 }
 
 /**
- * Without its comments, which Redis does not need. Lines stay lines, so that the scripts can be read in the packed
- * library.
+ * Without its comments and its indentation, which Redis does not need. Lines stay lines, so that the scripts can be read in
+ * the packed library.
  */
 function literal(text) {
-  const code = text.replace(/^--\[\[.*?\]\]\n/ms, '').replace(/^ *--.*\n/gm, '');
+  const code = text
+    .replace(/^--\[\[.*?\]\]\n/ms, '')
+    .replace(/^ *--.*\n/gm, '')
+    .replace(/^ +/gm, '');
   return `\`${code.replace(/[`\\]|\$\{/g, '\\$&')}\``;
 }
 

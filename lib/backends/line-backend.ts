@@ -1,15 +1,16 @@
-import type { HeldType, RenewRequest } from './lock-requests.js';
+import type { HeldType } from './lock-requests.js';
 import type { Grant, Subscription, Wake } from './subscription.js';
 
 /**
- * For how many milliseconds a release grants the lock to the first place of the line. Its process then acquires the lock
- * with its full lease, under the same owner.
+ * The shortest and the longest lease with which a place in line is granted the lock, in milliseconds. A process that wants
+ * another one asks for it under the owner of the place.
  */
-export const CLAIM = 1_000;
+export const SHORTEST_GRANT = 1_000;
+export const LONGEST_GRANT = 3_600_000;
 
 /**
- * For how many milliseconds a release leaves the lock to those who wait outside its line, before the first place asks
- * for it. A thread of Redisson asks within 2 ms, if its machine is not busy.
+ * For how many milliseconds a release leaves the lock to those who wait outside its line, or were told of it, before others
+ * ask for it. A thread of Redisson asks within 2 ms, if its machine is not busy.
  */
 export const HEAD_START = 10;
 
@@ -38,9 +39,10 @@ export function hasLine(type: HeldType): type is TypeWithLine {
  * keeps the one that it has. A place lapses after `waiterTimeout`, or {@link KEPT_FAR_BACK} times that if it is far back,
  * unless `refreshWaiters` keeps it for as long again, and `removeWaiter` ends it.
  *
- * A release grants the lock to the first place, for {@link CLAIM} milliseconds, and tells its client. So do
- * `refreshWaiters` and an entering acquisition if they find the lock free, because whoever was granted it may have died,
- * and `removeWaiter` of a place that was granted the lock. Where clients listen that stand in no line (see
+ * A release grants the lock to the first place whose client listens, with the `grantLease` of its last acquisition, and
+ * tells that client. So do `refreshWaiters` and an entering acquisition if they find the lock free, because whoever was told
+ * of it may have died, and `removeWaiter` of a place that was granted the lock. A place whose last request is so old that
+ * it owes a refresh is passed over, and so is one that nobody listens for. Where clients listen that stand in no line (see
  * `LockBackend.subscribe`), every second release only frees the lock, and tells both them and the first place.
  *
  * At most one place of a line belongs to a `NewestCall`. A request of another such call takes it over, together with its
@@ -48,11 +50,11 @@ export function hasLine(type: HeldType): type is TypeWithLine {
  * again, it learns that its call was superseded. A place that was granted the lock before is not taken over.
  *
  * A place of a lock that several may hold notes the `permits` of its request. While there is room, such places are granted
- * permits one after the other, in their order.
+ * permits one after the other, in their order. Places that want the whole lock do not keep them from it.
  *
- * Readers and writers are only told, and all readers up to the first other place at once. The lock is free until they
- * ask, but nobody enters the line before them, and they have {@link CLAIM} milliseconds for it. As long as somebody who
- * would not read is in the line, later readers wait behind him.
+ * Readers and writers are only told, and all readers up to the first other place at once, and so is the place behind them.
+ * They have {@link HEAD_START} milliseconds to ask for the free lock. Then any place may have it. As long as somebody who
+ * would not read is in the line, later readers do not join those who read.
  *
  * @publicApi
  */
@@ -63,14 +65,6 @@ export interface LineBackend {
    */
   listen(key: string, clientId: string, listener: (wake: Wake) => void): Subscription;
 
-  /**
-   * Asks for the full lease of a lock that was granted to this owner, and never acquires it. Resolves to false if the
-   * owner does not hold the lock any more.
-   *
-   * @param request its lease time is at least {@link CLAIM}
-   * @param sent called when the request has left this process, or was answered with true, and perhaps twice. From then
-   *   on, the lock will have its full lease even if this process blocks its event loop for longer than the claim
-   * @throws BackendError when the outcome is unknown
-   */
-  accept(request: RenewRequest, grant: Grant, sent: () => void): Promise<boolean>;
+  /** Notes that a message has granted a lock to this process, which begins without asking. */
+  begun(grant: Grant): void;
 }

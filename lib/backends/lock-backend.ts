@@ -18,6 +18,7 @@ import type {
   Removal,
   RenewRequest,
   TransferRequest,
+  WaiterRef,
 } from './lock-requests.js';
 import type { NodeWatch } from './node-outage.js';
 import type { Subscription, Wake } from './subscription.js';
@@ -75,6 +76,8 @@ export interface LockBackend {
 
   /** Lets processes wait in line; undefined: all of them are woken by a release, and ask. */
   readonly line?: LineBackend | undefined;
+  /** False while releases of this process may not serve lines. Its new owners show that. */
+  readonly mayServeLines?: boolean;
 
   /** Stores waits for the deadlock detection; undefined: no deadlocks are detected. */
   readonly waits?: WaitBackend | undefined;
@@ -161,14 +164,14 @@ export interface LockBackend {
 
   /**
    * Keeps these waiters registered (see {@link AcquireRequest.waiterTimeout}) for another `waiterTimeout` ms. Resolves
-   * to false for each waiter that was no longer registered.
+   * to false for each waiter that was no longer registered. A place in line that was granted the lock is none.
    *
    * @param keptLonger called if they are all kept for {@link KEPT_FAR_BACK} times as long, because they are far back in
    *   their lines. Optional for both sides
    * @throws BackendError
    */
   refreshWaiters(
-    waiters: readonly OwnerRef[],
+    waiters: readonly WaiterRef[],
     waiterTimeout: number,
     keptLonger?: () => void,
   ): Promise<readonly boolean[]>;

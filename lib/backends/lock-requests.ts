@@ -62,6 +62,11 @@ export interface OwnerRef {
   readonly owner: string;
 }
 
+/** A fair waiter, or a place in line, with its next {@link AcquireRequest.nonce}. @publicApi */
+export interface WaiterRef extends OwnerRef {
+  readonly nonce?: string | undefined;
+}
+
 /** @publicApi */
 export interface AcquireRequest extends OwnerRef {
   /** Milliseconds until the backend frees the lock if nobody renews it. */
@@ -80,11 +85,10 @@ export interface AcquireRequest extends OwnerRef {
    * lost the lease, and for writers, because the lines of single nodes have no common order. Default: false.
    */
   readonly pastLine?: boolean;
-  /**
-   * Makes grants to the place in line certain: see `Grant.nonce`. It has no spaces, and each request has another
-   * one. Without it, or where the backend does not know how long ago the request was, messages have no `grant`.
-   */
-  readonly nonce?: string;
+  /** Makes grants to the place in line certain: see `Grant.nonce`. Each request has another one: a UUID. */
+  readonly nonce?: string | undefined;
+  /** With which lease, in milliseconds, a place in line is granted the lock. */
+  readonly grantLease?: number;
   /** For the type `permits`, and only for it: the owner may hold the lock if fewer than this many owners do. */
   readonly permits?: number | undefined;
   /** For a caller that takes the place of the one before it: see {@link LineBackend}. */

@@ -3,9 +3,12 @@ import { createHash } from 'node:crypto';
 /**
  * The id of an owner: it stands for one key of one attempt of one client. See docs/internals/decisions/owner-ids.md.
  */
-export function ownerId(clientId: string, number: number): string {
-  return `${clientId}:${number}`;
+export function ownerId(clientId: string, number: number, servesLines = true): string {
+  return `${clientId}:${servesLines ? '' : NO_LINES}${number}`;
 }
+
+/** In front of the number of an owner whose client may not serve lines now. Other numbers do not begin with it. */
+const NO_LINES = '0';
 
 /**
  * The owner of a detached lock. Anybody who knows the secret of its ticket may adopt the lock. Scripts compute this id,
@@ -40,6 +43,7 @@ export function isOwnerOf(clientId: string, owner: string): boolean {
 
 /** The index of the version digit in a UUID. */
 const VERSION_AT = 14;
+const UUID_LENGTH = 36;
 /** The UUID version for custom ids (RFC 9562). Java creates ids of version 4. */
 const OURS = '8';
 /** The version and the three digits after it, of clients whose releases serve the line. */
@@ -53,9 +57,9 @@ export function toClientId(uuid: string): string {
   return `${uuid.slice(0, VERSION_AT)}${SERVES_LINES}${uuid.slice(VERSION_AT + SERVES_LINES.length)}`;
 }
 
-/** Whether this owner's client serves the line when it releases the lock. */
+/** Whether this owner's client serves the line when it releases the lock. Scripts look at this, too. */
 export function servesLines(owner: string): boolean {
-  return owner.startsWith(SERVES_LINES, VERSION_AT);
+  return owner.startsWith(SERVES_LINES, VERSION_AT) && !owner.startsWith(`:${NO_LINES}`, UUID_LENGTH);
 }
 
 /** Whether an owner belongs to a Redisson client. Use it only for owners whose client has no record. */

@@ -1,6 +1,6 @@
 /**
- * A grant to a place in line, as a message describes it. The lock is held for its owner for `after` + `CLAIM`
- * milliseconds, or for longer, from the moment on at which the request was sent that had this nonce.
+ * A grant to a place in line, as a message describes it: the lock is held for its owner for `lease` milliseconds, or for
+ * longer. That began `after` ms after the request with this nonce was executed.
  *
  * @publicApi
  */
@@ -10,8 +10,9 @@ export interface Grant {
   /** As in `Acquired`. */
   readonly token: number;
   readonly reserved: number;
-  /** How many milliseconds after that request was executed the lock was granted, by the backend's clock. */
+  /** By the backend's clock. 0 if another server has executed the request. */
   readonly after: number;
+  readonly lease: number;
 }
 
 /**
@@ -20,7 +21,7 @@ export interface Grant {
  *
  * In a line, `lock` is `granted` if the lock was granted to this owner, and `free` if it was released and is left at
  * first to those who wait outside the line. Otherwise something else has changed for the first place. A message with a
- * `grant` says enough to begin before the backend has confirmed it: see `LineBackend.accept`.
+ * `grant` says enough to begin without asking.
  *
  * @publicApi
  */

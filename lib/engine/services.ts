@@ -1,3 +1,4 @@
+import { KEPT_FAR_BACK, SHORTEST_GRANT } from '../backends/line-backend.js';
 import type { LockBackend } from '../backends/lock-backend.js';
 import { ownerId } from '../backends/owner-ids.js';
 import type { Runtime } from '../backends/runtime.js';
@@ -19,6 +20,7 @@ import { LockRenewer } from './hold/lock-renewer.js';
 import { Watchdog } from './hold/watchdog.js';
 import { ForcedReleases } from './lease/forced-releases.js';
 import { UnreleasedLocks } from './lease/unreleased-locks.js';
+import { FormerPlaces } from './queue/former-places.js';
 import type { Milliseconds } from './terms/duration.js';
 import { refuseSuspiciousName, toKey } from './terms/lock-name.js';
 import type { ReleaseMode } from './terms/lock-options.js';
@@ -83,6 +85,7 @@ export class Services {
   readonly events: EventHub;
   readonly pendingAttempts = new PendingAttempts();
   readonly unsettledReleases = new UnsettledReleases();
+  readonly formerPlaces: FormerPlaces;
   readonly backgroundReleases: BackgroundReleases;
   readonly forcedReleases: ForcedReleases;
   readonly watchdog: Watchdog<HeldLock>;
@@ -108,6 +111,7 @@ export class Services {
     this.commandTimeout = commandTimeout;
     this.waiterTimeout = waiterTimeout;
     this.clock = new LeaseClock(runtime);
+    this.formerPlaces = new FormerPlaces(runtime, waiterTimeout);
     this.events = new EventHub(runtime, new RateLimitedLogger(logger, runtime), pointChannels, settings.identity);
     const unreleased = new UnreleasedLocks(runtime, this.events.logger);
     this.backgroundReleases = new BackgroundReleases(
@@ -116,6 +120,7 @@ export class Services {
       commandTimeout,
       this.unsettledReleases,
       unreleased,
+      waiterTimeout * KEPT_FAR_BACK + Math.max(SHORTEST_GRANT, watchdogTimeout),
     );
     this.forcedReleases = new ForcedReleases(this);
     const contents = new ClientRecordContents(work, () => work.countPermits());
@@ -166,7 +171,7 @@ export class Services {
   }
 
   /** Creates an owner id. This is a property so that it can be passed as a function. */
-  readonly newOwner = (): string => ownerId(this.clientId, ++this.ownerCount);
+  readonly newOwner = (): string => ownerId(this.clientId, ++this.ownerCount, this.backend.mayServeLines);
 
   /** The locks that this process holds: under one key, or all of them. */
   heldLocks(key?: string): readonly HeldLock[] {

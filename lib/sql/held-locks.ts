@@ -13,11 +13,11 @@ export class HeldLocks {
     private readonly holdings: Holdings,
   ) {}
 
-  /** An owner that already holds the lock gets a new lease and a new token. */
+  /** An owner that already holds the lock gets a new token, and a new lease unless its own is longer. */
   async again({ key, type, owner, leaseTime, reserve }: AcquireRequest): Promise<Acquired | undefined> {
     const holding = this.holdings.find(key, type, owner);
     if (holding === undefined) return undefined;
-    return this.noteAgain(holding, leaseTime, reserve);
+    return this.noteAgain(holding, Math.max(leaseTime, holding.leaseTime), reserve);
   }
 
   /** Returns false if this owner does not hold the lock. */

@@ -26,7 +26,9 @@ export function grant(store: MemoryStore, ownerRef: OwnerRef, leaseTime: number,
   const deadline = now + leaseTime;
   const record = store.locks.get(key, now);
   if (record !== undefined) {
-    record.set(owner, type, deadline, now);
+    // What the owner holds already never becomes shorter.
+    const former = record.isHeldBy(owner, type, now) ? record.endOf(owner, type, now) : 0;
+    record.set(owner, type, Math.max(deadline, former), now);
   } else if (isReadWrite(type) || type === 'permits') {
     const created = type === 'permits' ? new PermitsRecord() : new ReadWriteRecord();
     created.set(owner, type, deadline, now);
@@ -48,14 +50,12 @@ function waiterAhead(
     const head = store.fairWaiters.get(request.key, now)?.head(now);
     return head?.[0] === request.owner ? undefined : head;
   }
+  // Before anybody else acquires a free lock, its line is served.
+  if (!isReadWrite(request.type) || request.pastLine) return undefined;
   if (request.type !== 'read' && request.waiterTimeout === 0) return undefined;
-  if (request.pastLine && isReadWrite(request.type)) return undefined;
   // A writer that also wants to read must not wait for those who wait for it.
   if (record?.isHeldBy(request.owner, 'write', now)) return undefined;
-  const line = store.lines.get(request.key, now);
-  const ahead = line?.ahead(request, now);
-  // Room that the first place cannot use is left to others who want permits.
-  return request.type === 'permits' && ahead && line?.typeOf(ahead[0]) === undefined ? undefined : ahead;
+  return store.lines.get(request.key, now)?.ahead(request, now);
 }
 
 function busy([holder, deadline]: readonly [owner: string, deadline: number], now: number): Busy {

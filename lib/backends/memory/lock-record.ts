@@ -15,6 +15,8 @@ export interface LockRecord {
    * @param permits how many may hold it, if the type is `permits`
    */
   admits(owner: string, type: HeldType, now: number, permits?: number): boolean;
+  /** When the lease of an owner ends that {@link isHeldBy} accepts. */
+  endOf(owner: string, type: HeldType, now: number): number;
   /** Adds an owner, or renews its lease. Only for an owner that {@link isHeldBy} or {@link admits} accepts. */
   set(owner: string, type: HeldType, deadline: number, now: number): void;
   /** Removes an owner that holds the lock as this type. */
@@ -54,6 +56,10 @@ export class ExclusiveRecord implements LockRecord {
 
   admits(): boolean {
     return false;
+  }
+
+  endOf(): number {
+    return this.deadline;
   }
 
   set(owner: string, _type: HeldType, deadline: number): void {
@@ -103,6 +109,10 @@ export class ReadWriteRecord implements LockRecord {
     const writer = this.writerAt(now);
     if (type === 'read') return writer === undefined || writer === owner;
     return writer === undefined && this.readers.first(now) === undefined;
+  }
+
+  endOf(owner: string, type: HeldType, now: number): number {
+    return type === 'write' ? this.writerDeadline : (this.readers.get(owner, now) ?? 0);
   }
 
   set(owner: string, type: HeldType, deadline: number, now: number): void {
@@ -160,6 +170,10 @@ export class PermitsRecord implements LockRecord {
 
   admits(_owner: string, type: HeldType, now: number, permits = 0): boolean {
     return type === 'permits' && this.holders.alive(now).length < permits;
+  }
+
+  endOf(owner: string, _type: HeldType, now: number): number {
+    return this.holders.get(owner, now) ?? 0;
   }
 
   set(owner: string, _type: HeldType, deadline: number, now: number): void {

@@ -20,6 +20,7 @@ import {
   type Removal,
   type RenewRequest,
   type TransferRequest,
+  type WaiterRef,
 } from '../lock-requests.js';
 import { clientOf, numberOf, ticketOwner } from '../owner-ids.js';
 import { printsAs } from '../prints-as.js';
@@ -29,7 +30,7 @@ import type { Subscription, Wake } from '../subscription.js';
 import type { SynchronizerBackend } from '../synchronizer-backend.js';
 import { channelOf, lineChannel } from './channels.js';
 import { findBusy, grant } from './grant-or-busy.js';
-import { PermitsRecord, remaining } from './lock-record.js';
+import { PermitsRecord } from './lock-record.js';
 import { MemoryDirectory } from './memory-directory.js';
 import { MemoryFlights } from './memory-flights.js';
 import { type MemoryStore, processStore } from './memory-store.js';
@@ -84,10 +85,7 @@ export class MemoryBackend implements LockBackend {
     this.flights = new MemoryFlights(store, this.messages, clocks, (key) => this.refuseCounter(key));
     this.line = {
       listen: (key, clientId, listener) => this.messages.subscribe(lineChannel(key, clientId), listener),
-      accept: (request, _grant, sent) => {
-        sent();
-        return this.renew(request);
-      },
+      begun: () => {},
     };
     this.directory = new MemoryDirectory(store, now);
     this.waits = new InProcessWaits(
@@ -109,9 +107,10 @@ export class MemoryBackend implements LockBackend {
     const newest = this.enterAsNewest(request, now);
     if (newest === 'superseded')
       return { acquired: false, remaining: 0, holder: this.holders(request.key)[0], superseded: true };
+    const { key, owner } = request;
     const busy = this.findBusy(request, now);
     if (busy !== undefined) {
-      const kept = addWaiter(this.store, request, now);
+      const kept = addWaiter(this.store, request, this.messages.isHeard(key, owner), now);
       const reply = newest === undefined ? busy : { ...busy, newest };
       return kept === 'longer' ? { ...reply, keptLonger: true } : reply;
     }
@@ -151,24 +150,24 @@ export class MemoryBackend implements LockBackend {
     return { superseded, order };
   }
 
-  /** An acquisition that enters the line first leaves a free lock to the place that is first, or to those outside it. */
+  /** An acquisition that enters the line leaves a free lock to those whose turn it is. */
   private findBusy(request: AcquireRequest, now: number): Busy | undefined {
     const busy = findBusy(this.store, request, now);
     const { key, type, owner, waiterTimeout } = request;
-    const record = this.store.locks.get(key, now);
-    // A permit that the owner holds already, or that nobody can have now, changes nothing for the others in line.
-    const hasPermit = type === 'permits' && record?.admits(owner, type, now, request.permits);
-    const isSettled = record !== undefined && (!hasPermit || record.isHeldBy(owner, type, now));
-    if (waiterTimeout === 0 || !hasLine(type) || isSettled) return busy;
-    const line = this.store.lines.get(key, now);
-    const first = line?.head(now)?.[0];
-    if (line === undefined || first === owner || (busy === undefined && isReadWrite(type))) return busy;
-    this.messages.serveLine(key, now);
-    const { headStartUntil = now } = line;
-    const isFree = this.store.locks.get(key, now) === undefined;
-    if (isFree && headStartUntil > now && !isReadWrite(type))
-      return { acquired: false, holder: undefined, remaining: remaining(headStartUntil, now) };
-    return findBusy(this.store, request, now);
+    if (waiterTimeout === 0 || !hasLine(type)) return busy;
+    const { locks, lines } = this.store;
+    const record = locks.get(key, now);
+    const isSettled = isReadWrite(type)
+      ? busy === undefined || record !== undefined
+      : busy !== undefined || record?.isHeldBy(owner, type, now);
+    if (isSettled) return busy;
+    const others = this.messages.serveLine(key, now, undefined, owner);
+    const stillBusy = locks.get(key, now) === undefined ? undefined : findBusy(this.store, request, now);
+    if (stillBusy !== undefined) return stillBusy;
+    if (others !== undefined) return { acquired: false, holder: others.owner, remaining: others.remaining };
+    const line = lines.get(key, now);
+    if (line !== undefined) line.toldUntil = undefined;
+    return undefined;
   }
 
   canAcquireTogether(): boolean {
@@ -255,12 +254,15 @@ export class MemoryBackend implements LockBackend {
   }
 
   async refreshWaiters(
-    waiters: readonly OwnerRef[],
+    waiters: readonly WaiterRef[],
     waiterTimeout: number,
     keptLonger?: () => void,
   ): Promise<readonly boolean[]> {
     const now = this.now();
-    const kept = waiters.map((waiter) => refreshWaiter(this.store, waiter, waiterTimeout, now));
+    const kept = waiters.map((waiter) => {
+      const isHeard = this.messages.isHeard(waiter.key, waiter.owner);
+      return refreshWaiter(this.store, waiter, waiterTimeout, isHeard, now);
+    });
     if (kept.length > 0 && kept.every((time) => time === 'longer')) keptLonger?.();
     for (const { key } of waiters) {
       const newest = this.store.newest.get(key, now);
@@ -270,8 +272,7 @@ export class MemoryBackend implements LockBackend {
     // The waiter that had been woken may have died. Then the next one has to be woken, or waiters of other types.
     const fairKeys = new Set(waiters.filter(({ type }) => type === 'fair').map(({ key }) => key));
     for (const key of fairKeys) this.messages.wakeIfFree(key, 'fair', now);
-    for (const { key, type } of waiters)
-      if (hasLine(type) && this.messages.hasRoom(key, now)) this.messages.serveLine(key, now);
+    for (const { key, type } of waiters) if (hasLine(type)) this.messages.serveLine(key, now);
     return kept.map((time) => time !== undefined);
   }
 
@@ -288,9 +289,7 @@ export class MemoryBackend implements LockBackend {
     }
     if (type === 'fair' && wasHead) this.messages.wakeIfFree(key, type, now);
     if (wrote) this.messages.wakeReaders(waiter, now);
-    if (!hasLine(type)) return;
-    if (wasHead) this.messages.serveLine(key, now);
-    else if (this.messages.hasRoom(key, now)) this.messages.serveLine(key, now);
+    if (hasLine(type)) this.messages.serveLine(key, now);
   }
 
   async forceRelease(key: string, expected?: ExpectedHolders): Promise<readonly string[]> {

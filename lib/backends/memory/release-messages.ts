@@ -1,14 +1,21 @@
-import { CLAIM, HEAD_START } from '../line-backend.js';
+import { HEAD_START } from '../line-backend.js';
 import { type HeldType, isReadWrite, type OwnerRef, type Removal } from '../lock-requests.js';
 import { clientOf } from '../owner-ids.js';
 import type { Runtime } from '../runtime.js';
-import type { Grant, Subscription, Wake } from '../subscription.js';
+import type { Subscription, Wake } from '../subscription.js';
 import { channelOf, lineChannel } from './channels.js';
 import { grant } from './grant-or-busy.js';
+import { remaining } from './lock-record.js';
 import type { MemoryStore } from './memory-store.js';
-import type { WaitingOwners } from './waiting-owners.js';
+import type { GrantTerms, WaitingOwners } from './waiting-owners.js';
 
 const WAKE: Wake = { kind: 'message' };
+
+/** Who goes first, undefined for those outside the line, and for how many ms. */
+interface Turn {
+  readonly owner: string | undefined;
+  readonly remaining: number;
+}
 
 /** The messages that one backend sends and receives, and its open subscriptions. */
 export class ReleaseMessages {
@@ -26,119 +33,141 @@ export class ReleaseMessages {
    * that is empty, notifies waiters of other types, and serves the line. Returns how many other clients listened.
    */
   wake(key: string, type: HeldType, now: number): number {
-    const { channels, fairWaiters, lines } = this.store;
+    const { channels, fairWaiters, lines, locks } = this.store;
     if (channels.isSilent && lines.get(key, now) === undefined) return 0;
     const owner = type === 'fair' ? fairWaiters.get(key, now)?.head(now)?.[0] : undefined;
-    if (owner === undefined) {
-      const channel = channelOf(key, isReadWrite(type) ? type : 'reentrant', '');
-      const listeners = this.publish(channel);
-      const headStart = channels.hasListeners(channel) ? HEAD_START : undefined;
-      this.serveLine(key, now, isReadWrite(type) ? 0 : (headStart ?? 'nobody'));
-      return listeners;
-    }
-    return this.publish(channelOf(key, type, clientOf(owner)), { kind: 'message', owner });
+    if (owner !== undefined) return this.publish(channelOf(key, type, clientOf(owner)), { kind: 'message', owner });
+    const channel = channelOf(key, isReadWrite(type) ? type : 'reentrant', '');
+    const listeners = this.publish(channel);
+    const isChange = locks.get(key, now) !== undefined && type !== 'permits';
+    const heard = isReadWrite(type) || !channels.hasListeners(channel) ? 0 : 1;
+    if (isChange || isReadWrite(type) || type === 'fair' || type === 'flight')
+      this.tellLine(key, now, isChange ? undefined : heard);
+    else this.serveLine(key, now, heard);
+    return listeners;
   }
 
   /**
-   * Grants a free lock to the first place of its line, and tells its client. If others listen outside the line, every
-   * second time, and if the lock is held, only tells it. Readers and writers are always only told.
+   * Grants a lock to the first place of its line whose client listens, or tells it: see serve-line.lua.
    *
-   * @param outside after a release, whether nobody listens outside the line, or how long their head start is: 0 if it is
-   *   uncertain whether any do
+   * @param listeners after a release, how many clients listen outside the line
+   * @param asker an owner that asks for the lock, and for which it has room
+   * @returns undefined if it is the asker's turn, or else who goes first and for how many ms
    */
-  serveLine(key: string, now: number, outside?: number | 'nobody'): void {
-    const { lines, locks } = this.store;
-    const line = lines.get(key, now);
-    const owner = line?.head(now)?.[0];
-    if (line === undefined || owner === undefined) return;
-    if (line.permits.has(owner) && this.grantPermits(key, now)) return;
-    if (line.typeOf(owner) !== undefined) return this.tell(key, line, now);
-    let lock: 'granted' | 'free' | undefined;
-    if (locks.get(key, now) === undefined) {
-      const { headStartUntil } = line;
-      if (headStartUntil === undefined && typeof outside === 'number') {
-        line.headStartUntil = now + outside;
-        if (outside > 0) lock = 'free';
-      } else if (headStartUntil !== undefined && headStartUntil > now && outside === undefined) {
-        lock = 'free';
-      } else {
-        line.headStartUntil = undefined;
-        return this.grantLock(key, line, owner, now);
+  serveLine(key: string, now: number, listeners?: number, asker?: string): Turn | undefined {
+    let isFree = this.store.locks.get(key, now) === undefined;
+    while (true) {
+      const line = this.store.lines.get(key, now);
+      const { next, first } = this.nextPlace(key, line, now);
+      if (line === undefined || first === undefined || (asker !== undefined && next === asker)) return undefined;
+      const leftUntil = isFree ? leaveToOthers(line, now, listeners) : undefined;
+      if (next === undefined && !(isFree && (leftUntil !== undefined || asker === undefined))) return undefined;
+      const terms = next === undefined ? undefined : line.terms.get(next);
+      if (next === undefined || !terms?.isHeard || leftUntil !== undefined) {
+        const isOver = (line.toldUntil ?? Number.POSITIVE_INFINITY) <= now;
+        if (asker !== undefined && next !== undefined && leftUntil === undefined && isOver)
+          if (line.deadlineOf(asker, now) !== undefined) return undefined;
+        const canAsk = isFree || next !== undefined;
+        return this.tellFirst(key, line, first, canAsk, leftUntil, listeners, now, asker);
       }
+      this.grantTo(key, next, terms, now);
+      if (terms.type !== 'permits') return { owner: next, remaining: terms.lease };
+      isFree = false;
     }
-    this.publish(lineChannel(key, clientOf(owner)), { kind: 'message', owner, lock });
   }
 
-  private grantLock(key: string, line: WaitingOwners, owner: string, now: number): void {
-    const details = this.grantOf(key, line, owner, now);
-    grant(this.store, { key, type: 'reentrant', owner }, CLAIM, now); // ends the place
-    const message = { kind: 'message', owner, lock: 'granted' } as const;
-    this.publish(lineChannel(key, clientOf(owner)), details === undefined ? message : { ...message, grant: details });
-  }
-
-  private grantOf(key: string, line: WaitingOwners, owner: string, now: number): Grant | undefined {
-    const terms = line.terms.get(owner);
-    if (terms === undefined) return undefined;
-    const { type, nonce, reserve, askedAt } = terms;
-    const { token, reserved } = this.store.fencing.next(key, type, reserve, this.wallMicros());
-    return { nonce, token, reserved, after: Math.floor(now - askedAt) };
+  /** Tells the line of a lock that has changed or become free, and grants it to nobody. */
+  private tellLine(key: string, now: number, listeners?: number): void {
+    const line = this.store.lines.get(key, now);
+    const { first } = this.nextPlace(key, line, now);
+    if (line === undefined || first === undefined) return;
+    const isFree = this.store.locks.get(key, now) === undefined;
+    const leftUntil = isFree ? leaveToOthers(line, now, listeners) : undefined;
+    this.tellFirst(key, line, first, isFree, leftUntil, listeners, now);
   }
 
   /**
-   * Whether a lock has room for the first place of its line: the whole lock, or room beside its readers; or a permit for
-   * one of the places in front.
+   * The first place that is granted or told now, and otherwise whom to tell of a free lock. A place whose client does not
+   * listen, or that owes a refresh, is passed over: see next-place.lua.
    */
-  hasRoom(key: string, now: number): boolean {
-    const line = this.store.lines.get(key, now);
-    const owner = line?.head(now)?.[0];
-    if (line === undefined || owner === undefined) return false;
+  private nextPlace(
+    key: string,
+    line: WaitingOwners | undefined,
+    now: number,
+  ): { readonly next?: string; readonly first?: string } {
     const record = this.store.locks.get(key, now);
-    if (record === undefined) return true;
-    if (line.typeOf(owner) === 'read') return record.state(now).mode === 'read';
-    return this.firstWithPermit(key, now) !== undefined;
-  }
-
-  /** Grants permits to the places in front, in their order. @returns whether it granted any */
-  private grantPermits(key: string, now: number): boolean {
-    let granted = false;
-    for (let owner = this.firstWithPermit(key, now); owner !== undefined; owner = this.firstWithPermit(key, now)) {
-      grant(this.store, { key, type: 'permits', owner }, CLAIM, now);
-      this.publish(lineChannel(key, clientOf(owner)), { kind: 'message', owner, lock: 'granted' });
-      granted = true;
-    }
-    return granted;
-  }
-
-  /**
-   * The first place that wants one of n permits and has room. A place that wants a smaller n may have no room where one
-   * behind it has.
-   */
-  private firstWithPermit(key: string, now: number): string | undefined {
-    const line = this.store.lines.get(key, now);
-    const record = this.store.locks.get(key, now);
+    const mode = record?.state(now).mode ?? 'free';
+    const roomFor = (owner: string, permits = 0) =>
+      mode === 'read' ? line?.typeOf(owner) === 'read' : record?.admits(owner, 'permits', now, permits);
+    let first: string | undefined;
+    let ready: string | undefined;
+    let firstToFit: string | undefined;
+    let readyToFit: string | undefined;
     for (const owner of line?.owners(now) ?? []) {
-      const permits = line?.permits.get(owner);
-      if (permits === undefined) return undefined;
-      if (record?.admits(owner, 'permits', now, permits) ?? true) return owner;
+      const terms = line?.terms.get(owner);
+      const deadline = line?.deadlineOf(owner, now) ?? now;
+      const owesRefresh = terms !== undefined && 3 * (deadline - now) <= terms.keptFor;
+      first ??= owner;
+      if (!owesRefresh) ready ??= owner;
+      if (mode === 'exclusive' || mode === 'write') break;
+      if (mode !== 'free' && !roomFor(owner, terms?.permits)) continue;
+      const listens = this.isHeard(key, owner);
+      if (terms?.isHeard ? listens && !owesRefresh : listens) return { next: owner, first: owner };
+      firstToFit ??= owner;
+      if (!owesRefresh) readyToFit ??= owner;
+      const interval = Math.floor((terms?.keptFor ?? 0) / 3);
+      if (listens && deadline < now + interval) line?.refresh(owner, now + interval, now);
     }
-    return undefined;
+    return { first: readyToFit ?? firstToFit ?? ready ?? first };
   }
 
-  /** Tells the reader or writer in front that it may ask, and all readers right behind a reader. */
-  private tell(key: string, line: WaitingOwners, now: number): void {
-    const hasRoom = this.hasRoom(key, now);
-    for (const owner of line.atFront(now)) {
-      // A place that may now acquire the lock, and does not, lapses.
-      if (hasRoom) line.expireBy(owner, now + CLAIM, now);
-      this.publish(lineChannel(key, clientOf(owner)), { kind: 'message', owner });
-    }
+  private grantTo(key: string, owner: string, { type, nonce, reserve, askedAt, lease }: GrantTerms, now: number): void {
+    const { token, reserved } = this.store.fencing.next(key, type, reserve, this.wallMicros());
+    const line = this.store.lines.get(key, now);
+    if (line !== undefined) line.headStartUntil = line.toldUntil = undefined;
+    grant(this.store, { key, type, owner }, lease, now); // ends the place
+    const details = nonce && { nonce, token, reserved, after: Math.floor(now - askedAt), lease };
+    const message = { kind: 'message', owner, lock: 'granted', grant: details || undefined } as const;
+    this.publish(lineChannel(key, clientOf(owner)), message);
+  }
+
+  private tellFirst(
+    key: string,
+    line: WaitingOwners,
+    first: string,
+    canAsk: boolean,
+    leftUntil: number | undefined,
+    listeners: number | undefined,
+    now: number,
+    asker?: string,
+  ): Turn {
+    const isLeftToOthers = leftUntil !== undefined && leftUntil > now;
+    const tellsNext = canAsk && !isLeftToOthers && asker === undefined;
+    const lock = isLeftToOthers ? 'free' : undefined;
+    const send = (owner: string, message: typeof lock) =>
+      this.publish(lineChannel(key, clientOf(owner)), { kind: 'message', owner, lock: message });
+    const [told, next] = toTell(line, first, tellsNext, now);
+    for (const owner of told) if (owner !== asker) send(owner, lock);
+    if (next !== undefined) send(next, 'free');
+    if (isLeftToOthers) return { owner: undefined, remaining: remaining(leftUntil, now) };
+    if (!canAsk) return { owner: first, remaining: remaining(line.deadlineOf(first, now) ?? now, now) };
+    if (listeners !== undefined || line.toldUntil === undefined) line.toldUntil = now + HEAD_START;
+    return { owner: first, remaining: remaining(line.toldUntil, now) };
+  }
+
+  /** Whether the client of this owner listens for messages to its place. */
+  isHeard(key: string, owner: string): boolean {
+    return this.store.channels.hasListeners(lineChannel(key, clientOf(owner)));
   }
 
   /** Notifies waiters of all types. */
   wakeAll(key: string, now: number): void {
     this.publish(channelOf(key, 'write', ''));
     this.wake(key, 'fair', now);
-    if (this.store.fairWaiters.get(key, now) !== undefined) this.wake(key, 'reentrant', now);
+    if (this.store.fairWaiters.get(key, now) === undefined) return;
+    const channel = channelOf(key, 'reentrant', '');
+    this.publish(channel);
+    this.tellLine(key, now, this.store.channels.hasListeners(channel) ? 1 : 0);
   }
 
   /** Like {@link wake}, if nobody holds the lock. */
@@ -190,4 +219,30 @@ export class ReleaseMessages {
     };
     return { ready: Promise.resolve(), close };
   }
+}
+
+/**
+ * Until when a free lock is left to clients that stand in no line. If any listen, every second release leaves it to them.
+ *
+ * @param listeners after a release, how many clients listen outside the line
+ */
+function leaveToOthers(line: WaitingOwners, now: number, listeners: number | undefined): number | undefined {
+  const { headStartUntil } = line;
+  if (listeners === undefined) return headStartUntil !== undefined && headStartUntil > now ? headStartUntil : undefined;
+  line.headStartUntil = headStartUntil === undefined && listeners > 0 ? now + HEAD_START : undefined;
+  return line.headStartUntil;
+}
+
+/** A place with all readers right behind a reader, and perhaps the next place. */
+function toTell(
+  line: WaitingOwners,
+  first: string,
+  tellsNext: boolean,
+  now: number,
+): readonly [told: readonly string[], next: string | undefined] {
+  const owners = line.owners(now);
+  const others = owners.slice(owners.indexOf(first) + 1);
+  const end = others.findIndex((owner) => line.typeOf(first) !== 'read' || line.typeOf(owner) !== 'read');
+  const readers = others.slice(0, end < 0 ? others.length : end);
+  return [[first, ...readers], tellsNext && readers.length === 0 ? others[0] : undefined];
 }

@@ -1,9 +1,16 @@
-import { FAR_BACK, hasLine, KEPT_FAR_BACK } from '../line-backend.js';
-import { type AcquireRequest, type HeldType, isReadWrite, type OwnerRef } from '../lock-requests.js';
+import { FAR_BACK, hasLine, KEPT_FAR_BACK, LONGEST_GRANT, SHORTEST_GRANT } from '../line-backend.js';
+import { type AcquireRequest, type HeldType, isReadWrite, type OwnerRef, type WaiterRef } from '../lock-requests.js';
 import { ExpiringMap, isPast } from './expiring-map.js';
 
-/** What a place of a line is granted with the lock, and when it asked for that. */
-type GrantTerms = Required<Pick<AcquireRequest, 'type' | 'nonce' | 'reserve'>> & { readonly askedAt: number };
+/** What a place of a line is granted. */
+export interface GrantTerms extends Pick<AcquireRequest, 'type' | 'nonce' | 'reserve' | 'permits'> {
+  /** When it was asked for, and for how long the place has been kept since then. */
+  readonly askedAt: number;
+  readonly keptFor: number;
+  /** Whether its client listened. A place of another client is only told. */
+  readonly isHeard: boolean;
+  readonly lease: number;
+}
 
 /** Owners that wait for one lock, in order of arrival: the queue of a fair lock, or a line. */
 export class WaitingOwners {
@@ -15,11 +22,10 @@ export class WaitingOwners {
    * line is granted the lock.
    */
   headStartUntil: number | undefined;
+  /** Until when a free lock is left to the first of those who were told that it is. */
+  toldUntil: number | undefined;
 
-  /** How many may hold the lock, for each place of a line that wants such a lock. */
-  readonly permits = new Map<string, number>();
-
-  /** What places are granted with the lock, if they asked for it. */
+  /** What places are granted, except for those that want to read or to write. */
   readonly terms = new Map<string, GrantTerms>();
 
   /** Starts with one waiter, because a lock without waiters has no object of this class. */
@@ -50,17 +56,9 @@ export class WaitingOwners {
     return undefined;
   }
 
-  /** The first live waiter, or all readers up to the first that does not read. */
-  atFront(now: number): string[] {
-    const owners = this.owners(now);
-    const end = owners.findIndex((owner) => this.types.get(owner) !== 'read');
-    return owners.slice(0, Math.max(1, end < 0 ? owners.length : end));
-  }
-
-  /** Lets a waiter expire by `deadline`. */
-  expireBy(owner: string, deadline: number, now: number): void {
-    const present = this.deadlines.get(owner, now);
-    if (present !== undefined) this.deadlines.set(owner, Math.min(present, deadline), now);
+  /** When this waiter expires. */
+  deadlineOf(owner: string, now: number): number | undefined {
+    return this.deadlines.get(owner, now);
   }
 
   /** Adds a waiter at the end. One that waits already keeps its position. */
@@ -89,7 +87,6 @@ export class WaitingOwners {
 
   /** Returns false if this owner did not wait. */
   remove(owner: string): boolean {
-    this.permits.delete(owner);
     this.types.delete(owner);
     this.terms.delete(owner);
     return this.deadlines.delete(owner);
@@ -120,32 +117,44 @@ type Kept = 'usual' | 'longer';
 /**
  * Registers the owner of a busy request, if it wants to wait and its type has registered waiters. Otherwise returns
  * undefined.
+ *
+ * @param isHeard whether its client listens for messages to its place
  */
-export function addWaiter(tables: WaiterTables, request: AcquireRequest, now: number): Kept | undefined {
+export function addWaiter(
+  tables: WaiterTables,
+  request: AcquireRequest,
+  isHeard: boolean,
+  now: number,
+): Kept | undefined {
   const waiters = waitersOf(tables, request.type);
   if (waiters === undefined || request.waiterTimeout <= 0) return undefined;
   const deadline = now + request.waiterTimeout;
-  const { key, type, owner, permits, nonce, reserve } = request;
+  const { key, type, owner, permits, nonce, reserve, leaseTime, grantLease = leaseTime } = request;
   const known = waiters.get(key, now);
   const present = known ?? new WaitingOwners(request, deadline, now);
   if (known === undefined) waiters.set(key, present, now);
   else present.addOrRefresh(request, deadline, now);
-  if (permits !== undefined) present.permits.set(owner, permits);
-  else if (nonce !== undefined) present.terms.set(owner, { type, nonce, reserve, askedAt: now });
-  return refreshWaiter(tables, request, request.waiterTimeout, now);
+  if (hasLine(type) && !isReadWrite(type)) {
+    const lease = Math.min(LONGEST_GRANT, Math.max(SHORTEST_GRANT, grantLease));
+    present.terms.set(owner, { type, nonce, reserve, permits, lease, isHeard, askedAt: now, keptFor: 0 });
+  }
+  return refreshWaiter(tables, request, request.waiterTimeout, isHeard, now);
 }
 
 /** Returns undefined if this waiter was no longer registered. */
 export function refreshWaiter(
   tables: WaiterTables,
-  { key, type, owner }: OwnerRef,
+  { key, type, owner, nonce }: WaiterRef,
   waiterTimeout: number,
+  isHeard: boolean,
   now: number,
 ): Kept | undefined {
   const waiters = waitersOf(tables, type)?.get(key, now);
   const isFarBack = hasLine(type) && waiters?.isBehind(FAR_BACK, owner, now) === true;
-  const deadline = now + (isFarBack ? waiterTimeout * KEPT_FAR_BACK : waiterTimeout);
-  if (!waiters?.refresh(owner, deadline, now)) return undefined;
+  const keptFor = isFarBack ? waiterTimeout * KEPT_FAR_BACK : waiterTimeout;
+  if (!waiters?.refresh(owner, now + keptFor, now)) return undefined;
+  const terms = waiters.terms.get(owner);
+  if (terms !== undefined) waiters.terms.set(owner, { ...terms, nonce, isHeard, askedAt: now, keptFor });
   return isFarBack ? 'longer' : 'usual';
 }
 

@@ -9,7 +9,6 @@ import type {
   HeldType,
   OwnerRef,
   ReleaseReply,
-  RenewRequest,
   TransferRequest,
 } from '../lock-backend.js';
 import { NodeBatches } from './calls/node-batches.js';
@@ -17,7 +16,7 @@ import type { ScriptContext } from './calls/script-context.js';
 import { SingleCalls } from './calls/single-calls.js';
 import { AcquireBatch } from './commands/acquire.js';
 import { AcquireAllBatch, acquireAll, type LocksOfCaller } from './commands/acquire-all.js';
-import { accept, adopt, enterLine, transfer } from './commands/lock-commands.js';
+import { adopt, enterLine, transfer } from './commands/lock-commands.js';
 import type { ScriptCall } from './connection/script-call.js';
 import type { ConnectionContext } from './links/connection-context.js';
 import { ofEachType } from './of-each-type.js';
@@ -75,9 +74,9 @@ export class Acquisitions {
     return enterLine(request, this.scripts);
   }
 
-  /** Asks for the full lease of a lock that was granted. */
-  accept(request: RenewRequest, grant: Grant, sent: () => void): Promise<boolean> {
-    return accept(request, grant, sent, this.scripts);
+  /** See `LineBackend.begun`. */
+  begun({ token, reserved }: Grant): void {
+    this.scripts.highestToken.note(token + reserved);
   }
 
   acquireAll(requests: readonly AcquireRequest[]): Promise<AcquireAllReply> {

@@ -19,6 +19,7 @@ import {
   type RenewRequest,
   type Subscription,
   type TransferRequest,
+  type WaiterRef,
   type Wake,
 } from '../lock-backend.js';
 import { printsAs } from '../prints-as.js';
@@ -134,7 +135,12 @@ export class RedisBackend implements QuorumMember {
     const listeners = this.countListeners.bind(this);
     this.releases = ofEachType(
       (type) =>
-        new NodeBatches(new ReleaseBatch(type, connection, publish, listeners), connection, runtime, commandTimeout),
+        new NodeBatches(
+          new ReleaseBatch(type, connection, publish, listeners, () => this.lines.mayNotServe()),
+          connection,
+          runtime,
+          commandTimeout,
+        ),
     );
     this.renewals = ofEachType(
       (type) => new NodeBatches(new RenewBatch(type, connection, publish), connection, runtime, commandTimeout),
@@ -151,6 +157,10 @@ export class RedisBackend implements QuorumMember {
 
   get line(): LineBackend | undefined {
     return this.lines.ifAllowed;
+  }
+
+  get mayServeLines(): boolean {
+    return this.line !== undefined;
   }
 
   get health(): NodeWatch {
@@ -214,13 +224,15 @@ export class RedisBackend implements QuorumMember {
   }
 
   async refreshWaiters(
-    waiters: readonly OwnerRef[],
+    waiters: readonly WaiterRef[],
     waiterTimeout: number,
     keptLonger?: () => void,
   ): Promise<readonly boolean[]> {
     const isInLine = waiters.some(({ type }) => hasLine(type));
     if (isInLine && this.line === undefined) return [];
-    const kept = refreshWaiters(waiters, waiterTimeout, this.scripts, keptLonger);
+    // If replicas have to confirm an acquisition, a message about it is not enough.
+    const places = this.options.minReplicas > 0 ? waiters.map((waiter) => ({ ...waiter, nonce: undefined })) : waiters;
+    const kept = refreshWaiters(places, waiterTimeout, this.scripts, keptLonger);
     return isInLine ? this.lines.answer(kept, []) : kept;
   }
 
@@ -278,13 +290,13 @@ export class RedisBackend implements QuorumMember {
 
   /**
    * How many other processes received the message of a release. A node of a cluster counts only its own clients, so in
-   * a cluster at least one other process is assumed.
+   * a cluster at least one other process is assumed, unless processes wait in line.
    *
    * @param received how many clients received it, as the server counts them
    * @param head the waiter that the message of a fair lock is for
    */
   private countListeners({ key, type }: OwnerRef, received: number, head: string | undefined): number {
-    if (this.connection.isCluster) return Math.max(1, received);
+    if (this.connection.isCluster && !(hasLine(type) && this.line)) return Math.max(1, received);
     if (received === 0) return 0;
     return Math.max(0, received - (this.channels.isSubscribed(key, type, this.options.clientId, head) ? 1 : 0));
   }

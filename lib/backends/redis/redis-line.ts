@@ -2,6 +2,7 @@ import {
   type AcquireReply,
   type AcquireRequest,
   BackendError,
+  type Grant,
   type LineBackend,
   type Subscription,
   type Wake,
@@ -74,8 +75,14 @@ export class RedisLine implements LineBackend {
     }
   }
 
-  accept(...[request, grant, sent]: Parameters<LineBackend['accept']>): Promise<boolean> {
-    return this.acquisitions.accept(request, grant, sent);
+  /** A release could not serve the line. From now on, owners of this process show that it serves none. */
+  mayNotServe(): void {
+    if (this.warnedOf.size > 0) this.refusedAt = this.options.runtime.monotonic();
+    else this.refused(`${CHANNELS} ${PLACES}`, new Error('a release could not serve the line'));
+  }
+
+  begun(grant: Grant): void {
+    this.acquisitions.begun(grant);
   }
 
   /**
@@ -116,8 +123,8 @@ export class RedisLine implements LineBackend {
   private refused(right: string, { message, cause }: Error): void {
     const { description, runtime, onWarning } = this.options;
     this.refusedAt = runtime.monotonic();
-    if (this.warnedOf.has(right)) return;
-    this.warnedOf.add(right);
+    if (right.split(' ').every((one) => this.warnedOf.has(one))) return;
+    for (const one of right.split(' ')) this.warnedOf.add(one);
     onWarning(
       `${description}: the Redis user may not use the line of processes that wait for a lock, so this process waits outside it, where every release wakes all processes. Grant the missing right: ACL SETUSER <user> ${right} (docs/permissions.md). This is logged once (${cause instanceof Error ? cause.message : message})`,
     );

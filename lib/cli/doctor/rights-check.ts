@@ -34,7 +34,7 @@ export async function checkRights(master: Server, { keyPrefix, isCluster, user }
   const first = await missing(master, [firstProbe(key)]);
   // If the first command was denied, there is no key, and the commands for other types would create one.
   const probes = commandProbes(key).filter(({ right }) => first.length === 0 || !MAKES_KEYS.includes(right));
-  const others = isCluster ? clusterProbes(key).filter(({ right }) => isSharded || right !== 'spublish') : [];
+  const others = isCluster ? [...clusterProbes(), ...(isSharded ? shardedProbes(key) : [])] : [];
   const found = [
     ...first,
     ...(await missing(master, [...probes, ...others])),
@@ -116,7 +116,7 @@ function firstProbe(key: string): Probe {
 function commandProbes(key: string): Probe[] {
   return [
     ...[probe('evalsha', SHA, '0'), probe('eval', 'return 1', '1', key), probe('ping'), probe('info', 'server')],
-    ...[probe('scan', '0', 'COUNT', '1'), probe('time'), probe('publish', `${key}:nobody`, '')],
+    ...[probe('scan', '0', 'COUNT', '1'), probe('time'), probe('publish', `${key}:nobody`, ''), probe('pubsub|numsub')],
     ...['type', 'exists', 'pttl', 'get', 'hgetall', 'hkeys', 'hlen', 'llen', 'zcard'].map((name) => probe(name, key)),
     ...['hget', 'hdel', 'hexists', 'hmget', 'hstrlen', 'zrem', 'zscore'].map((name) => probe(name, key, 'none')),
     ...['hset', 'hsetnx'].map((name) => probe(name, key, 'none', '')),
@@ -130,11 +130,16 @@ function commandProbes(key: string): Probe[] {
 }
 
 /** Additional commands for connections to a cluster. */
-function clusterProbes(key: string): Probe[] {
+function clusterProbes(): Probe[] {
   return [
     ...[probe('cluster|slots'), probe('cluster|info'), probe('readonly'), probe('client|setname', 'doctor')],
-    ...[probe('command|info', 'get'), probe('asking'), probe('spublish', `${key}:nobody`, '')],
+    ...[probe('command|info', 'get'), probe('asking')],
   ];
+}
+
+/** Additional commands for clusters with sharded channels. */
+function shardedProbes(key: string): Probe[] {
+  return [probe('spublish', `${key}:nobody`, ''), probe('pubsub|shardnumsub')];
 }
 
 function probe(right: string, ...args: string[]): Probe {

@@ -123,6 +123,7 @@ export class Attempt implements AcquireRequest, Linked<Attempt> {
    *   it does not register it
    * @param pastLine whether others who wait in line need not go first
    * @param nonce for a place in line: see {@link AcquireRequest.nonce}
+   * @param grantLease for a place in line: see {@link AcquireRequest.grantLease}
    */
   constructor(
     private readonly services: AttemptServices,
@@ -133,6 +134,7 @@ export class Attempt implements AcquireRequest, Linked<Attempt> {
     readonly waiterTimeout = 0,
     readonly pastLine = false,
     readonly nonce?: string,
+    readonly grantLease?: number,
   ) {
     this.type = type;
     this.leaseTime = leaseTime;

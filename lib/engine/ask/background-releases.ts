@@ -50,19 +50,25 @@ class Work implements Departing {
 export class BackgroundReleases {
   private closed = false;
 
+  /**
+   * @param placeLasts milliseconds after which a place in line that nobody refreshes has certainly lapsed, and the lease
+   *   has ended with which it may have been granted the lock
+   */
   constructor(
     private readonly backend: LockBackend,
     private readonly runtime: Runtime,
     private readonly commandTimeout: number,
     private readonly unsettled: UnsettledReleases,
     private readonly unreleased: UnreleasedLocks,
+    private readonly placeLasts: number,
   ) {}
 
   release(owner: UnusedOwner): void {
     const { runtime, commandTimeout } = this;
     const now = runtime.monotonic();
     const backOff = new BackOff(runtime, FIRST_PAUSE, LONGEST_PAUSE);
-    const work = new Work(owner, now + owner.leaseTime, now + commandTimeout + LONGEST_DOUBT, backOff);
+    const leaseEnd = now + owner.leaseTime + (owner.waits ? this.placeLasts : 0);
+    const work = new Work(owner, leaseEnd, now + commandTimeout + LONGEST_DOUBT, backOff);
     this.unsettled.begin(work);
     runtime.detached(() => this.attempt(work));
   }

@@ -7,7 +7,6 @@ const QUIET = 60_000;
 /** What an explanation needs to know of a lease that has ended. */
 interface EndedLease {
   readonly fixed: boolean;
-  readonly claim?: object | undefined;
   readonly confirmed: Moment;
   readonly validFor: number;
 }
@@ -37,10 +36,10 @@ export class EventLoopBlocks {
   }
 
   /** Why a lease was not renewed before its end. */
-  explain({ fixed, claim, confirmed: { monotonic }, validFor }: EndedLease, noticed: LossReason, error?: Error): Loss {
+  explain({ fixed, confirmed: { monotonic }, validFor }: EndedLease, noticed: LossReason, error?: Error): Loss {
     const { from, until } = this;
     const blockedFor = until > monotonic ? until - from : undefined;
-    if (fixed && claim === undefined) return { reason: noticed === 'ended-unnoticed' ? noticed : 'ended', blockedFor };
+    if (fixed) return { reason: noticed === 'ended-unnoticed' ? noticed : 'ended', blockedFor };
     const deadline = monotonic + validity(validFor);
     if (blockedFor !== undefined && until >= deadline) return { reason: 'blocked', blockedFor };
     const reason = noticed === 'unanswered' || noticed === 'failed' ? noticed : 'too-late';

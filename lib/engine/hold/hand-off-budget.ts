@@ -112,6 +112,5 @@ export class HandOffBudget {
  */
 export function mayInherit(held: HeldLock, { terms }: LockWaiter, clock: LeaseClock, now: Moment): boolean {
   if (held.block === undefined || held.fixed || terms.fixed || held.leaseTime !== terms.leaseTime) return false;
-  const lasts = held.claim === undefined ? held.leaseTime : held.validFor;
-  return held.settled && clock.age(held.confirmed, now) < lasts / 2;
+  return held.settled && clock.age(held.confirmed, now) < held.leaseTime / 2;
 }

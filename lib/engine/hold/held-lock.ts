@@ -1,4 +1,4 @@
-import type { Acquired, HeldType, RenewRequest } from '../../backends/lock-backend.js';
+import type { Acquired, HeldType } from '../../backends/lock-backend.js';
 import type { Attempt } from '../ask/attempt.js';
 import { listOf } from '../collections/list-of.js';
 import type { LockLostError } from '../errors.js';
@@ -67,13 +67,6 @@ export interface ReadDowngrade {
   abandon(): void;
 }
 
-/** How to ask for the full lease of a lock that the backend has granted for a short time. */
-export interface Claim {
-  /** Whether an `accept` is under way. */
-  unanswered: boolean;
-  accept(request: RenewRequest): Promise<boolean>;
-}
-
 /** A caller that waits for a lock in a queue. */
 export type LockWaiter = Waiter<HeldLock>;
 
@@ -125,10 +118,8 @@ export class HeldLock implements Renewable<HeldLock> {
   earlier: HeldLock | undefined;
   later: HeldLock | undefined;
 
-  /** Milliseconds of lease from {@link confirmed} on. It differs from leaseTime after `extend`, and during a claim. */
+  /** Milliseconds of lease from {@link confirmed} on. It differs from leaseTime after `extend`. */
   validFor: number;
-  /** Set until the backend has confirmed the full lease of a lock that a message has granted. */
-  claim: Claim | undefined = undefined;
 
   /** Commands about this owner that have not been answered yet. */
   private unanswered = 0;
@@ -193,9 +184,9 @@ export class HeldLock implements Renewable<HeldLock> {
     return this.aloneInList;
   }
 
-  /** No command about this owner is under way, except for the one that asks for the full lease of a claim. */
+  /** No command about this owner is under way. */
   get settled(): boolean {
-    return this.unanswered === (this.claim?.unanswered ? 1 : 0);
+    return this.unanswered === 0;
   }
 
   share(lease: LockShare): void {
@@ -211,7 +202,6 @@ export class HeldLock implements Renewable<HeldLock> {
   abandon(reason: Error): void {
     this.abandoned = reason;
     this.fixed = true;
-    this.claim = undefined;
     this.keeper.forget(this);
   }
 
@@ -231,7 +221,6 @@ export class HeldLock implements Renewable<HeldLock> {
   confirm(sent: Moment, leaseTime: number): void {
     this.confirmed = sent;
     this.validFor = leaseTime;
-    this.claim = undefined;
   }
 
   /** Records that a command about this owner was sent. */

@@ -31,16 +31,11 @@ export class LockRenewer implements Renewer<HeldLock> {
   }
 
   renewAlone(held: HeldLock, leaseTime: number): Promise<boolean> {
-    const { claim } = held;
-    const renewal = new Renewal(held, leaseTime);
     held.commandSent();
-    if (claim === undefined) return this.backend.renew(renewal);
-    claim.unanswered = true;
-    return claim.accept(renewal);
+    return this.backend.renew(new Renewal(held, leaseTime));
   }
 
   answered(held: HeldLock, failed: boolean): void {
-    if (held.claim !== undefined) held.claim.unanswered = false;
     this.settled(held, failed);
   }
 

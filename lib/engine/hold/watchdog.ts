@@ -20,8 +20,6 @@ const SHORTEST_PAUSE = 20;
 const LONGEST_PAUSE = 1_000;
 /** How many fixed and extended leases are confirmed at most after an outage. The others end by their timers. */
 const MOST_LOOKUPS = 1_000;
-/** A heartbeat that is less than this many milliseconds late was not delayed by a blocked event loop. */
-const ON_TIME = 2;
 
 const NO_EXTENSIONS: readonly number[] = [];
 const NOTHING: readonly never[] = [];
@@ -38,8 +36,6 @@ export interface Renewable<Thing extends Renewable<Thing>> {
   readonly validFor: number;
   /** When the lease ends unless it is confirmed again, on the monotonic clock. */
   readonly leaseEnd: number;
-  /** Set until the backend has confirmed a lease that began without its answer, and that is short until then. */
-  readonly claim?: object | undefined;
   /** Set at most once. */
   readonly lost: Error | undefined;
   /** Records that the backend has set the lease to `leaseTime`, by a command that was sent after `sent`. */
@@ -98,7 +94,7 @@ export interface Renewer<Thing> {
  *             that renewals travel together), and at the next heartbeat after the clocks of this machine diverged.
  *   due       It is renewed in this turn of the event loop or soon after. → renewing, with the others that share its
  *             request.
- *   renewing  A request is under way. A thing with a `claim` begins here. → resting when confirmed, retrying when the
+ *   renewing  A request is under way. → resting when confirmed, retrying when the
  *             request fails, lost when the backend does not hold it.
  *   retrying  The last request failed. → due after a pause. All that fail during that pause are retried together.
  *   timed     Its lease is fixed or extended, so it is out of order and has its own timer. → when the timer fires: lost
@@ -148,8 +144,7 @@ export class Watchdog<Thing extends Renewable<Thing>> {
 
   /** Guards an acquired thing. @param now the current moment, to save reading the clocks again */
   guard(thing: Thing, now: Moment): void {
-    if (thing.claim !== undefined) this.renewAlone(thing, now);
-    else if (thing.fixed) this.setTimer(thing);
+    if (thing.fixed) this.setTimer(thing);
     else this.listFor(thing).push(thing);
     // A slow acquisition may be due for renewal before the next heartbeat.
     if (this.heartbeat.isScheduled && now.monotonic - thing.confirmed.monotonic < this.leaseTime / 10) return;
@@ -175,14 +170,6 @@ export class Watchdog<Thing extends Renewable<Thing>> {
   judge(thing: Thing): 'held' | 'lost' | 'unsure' {
     if (thing.lost !== undefined) return 'lost';
     if (this.left(thing) > 0) return this.clock.diverged(thing.confirmed) ? 'unsure' : 'held';
-    // If the request for its full lease was executed in time, it was held throughout. After a blocked event loop, the
-    // answer is there, and is read next.
-    if (
-      thing.claim !== undefined &&
-      thing.list === this.renewing &&
-      this.clock.left(thing.confirmed, thing.leaseTime) > 0
-    )
-      return 'unsure';
     this.declareLost(thing, 'too-late');
     return 'lost';
   }
@@ -211,7 +198,6 @@ export class Watchdog<Thing extends Renewable<Thing>> {
    */
   async confirmNow(thing: Thing): Promise<void> {
     if (!this.guards(thing)) return;
-    if (thing.claim !== undefined) return this.set(thing, thing.leaseTime, 'gone-at-confirmation');
     if (!thing.fixed) return this.set(thing, thing.validFor, 'gone-at-confirmation');
     const sent = this.clock.now();
     const remaining = await this.renewer.remaining?.(thing);
@@ -284,11 +270,8 @@ export class Watchdog<Thing extends Renewable<Thing>> {
   // ── Heartbeat ──────────────────────────────────────────────────────────────────────────────────────────────────────
 
   private beat(): void {
-    const late = this.runtime.monotonic() - this.heartbeat.at;
     if (!this.isEmpty) this.blocks.compare(this.heartbeat.at, this.runtime.monotonic());
-    // Node.js runs timers before it reads answers that arrived while the event loop was blocked.
-    if (late > ON_TIME && this.renewing.first?.claim !== undefined) this.runtime.nextTurn(() => this.round());
-    else this.round();
+    this.round();
   }
 
   private round(): void {
@@ -436,12 +419,10 @@ export class Watchdog<Thing extends Renewable<Thing>> {
 
   private renewed(thing: Thing, isHeld: boolean, sent: Moment): void {
     if (!isHeld) return this.declareLost(thing, 'gone');
-    const isRenewal = thing.claim === undefined;
     this.renewing.remove(thing);
     thing.confirm(sent, thing.leaseTime);
-    if (thing.fixed) this.setTimer(thing);
-    else this.rest(thing);
-    if (isRenewal) this.renewer.renewed(thing);
+    this.rest(thing);
+    this.renewer.renewed(thing);
   }
 
   private failed(things: readonly Thing[], error: Error): void {
@@ -482,11 +463,8 @@ export class Watchdog<Thing extends Renewable<Thing>> {
 
   private set(thing: Thing, leaseTime: number, reason: LossReason): Promise<void> {
     const sent = this.clock.now();
-    // A command that shortens the lease may be executed long before its answer arrives, or without any answer. The answer
-    // to an earlier request for the full lease says nothing then.
+    // A command that shortens the lease may be executed long before its answer arrives, or without any answer.
     if (this.guards(thing) && validity(leaseTime) < this.left(thing)) this.confirm(thing, sent, leaseTime);
-    else if (thing.claim !== undefined && leaseTime < thing.leaseTime)
-      this.confirm(thing, thing.confirmed, thing.validFor);
     this.extensions.set(thing, [...this.extensionsOf(thing), leaseTime]);
     const answer = this.renewer.renew([thing], leaseTime).finally(() => this.extensionAnswered(thing, leaseTime));
     return answer.then(([isHeld]) => {

@@ -149,9 +149,7 @@ export class LockLease implements ScopedLease, LockShare, ReleaseListener {
   assertHeld(): void {
     if (this.held) return;
     this.assertLive();
-    const reason = this.locks.some(({ claim }) => claim !== undefined)
-      ? `is not confirmed yet: the body has blocked the event loop since it began, so the answer was not read. Await something before the work that blocks`
-      : `ended, or the clocks of this machine jumped and no renewal has confirmed it yet`;
+    const reason = 'ended, or the clocks of this machine jumped and no renewal has confirmed it yet';
     throw new LockLostError(`The lease of '${this.name}' ${reason}`, this.name);
   }
 

@@ -1,12 +1,13 @@
-import { CLAIM, hasLine, type LineBackend } from '../../backends/line-backend.js';
+import { HEAD_START, hasLine, type LineBackend, LONGEST_GRANT, SHORTEST_GRANT } from '../../backends/line-backend.js';
 import {
   type AcquireReply,
   BackendError,
   type Busy,
   type HeldType,
+  isReadWrite,
   type NewestCall,
   type ReleaseReply,
-  type RenewRequest,
+  type Subscription,
   type Wake,
 } from '../../backends/lock-backend.js';
 import { type Asker, Attempt, type Failed, type FoundBusy, type Granted, type Outcome } from '../ask/attempt.js';
@@ -32,6 +33,7 @@ const SPREAD = 10;
 
 const FIRST_CALL: NewestCall = { superseded: 0, order: undefined };
 
+type Message = Wake & { readonly kind: 'message' };
 type State = 'claimed' | 'departing' | 'resting' | 'held' | 'asking' | 'idle';
 
 /**
@@ -89,6 +91,8 @@ export class LockQueue implements LockKeeper, Asker<LockWaiter, AcquireReply> {
    * are none.
    */
   private hasTriers = false;
+  /** Whether the latest release of which others heard left the lock to them. */
+  private leavesLock = false;
   /** Whether this process listens for its place in the line, or for all releases. */
   private listensInLine = false;
   /**
@@ -300,6 +304,7 @@ export class LockQueue implements LockKeeper, Asker<LockWaiter, AcquireReply> {
     if (!this.line.isIdle) return;
     const { again } = this;
     const { isDraining } = this.services.admission;
+    if (!isDraining && again?.standsBack) return;
     if (!isDraining && again !== undefined && again.usefulFor > 0) return again.whenUseless(() => this.endIfIdle());
     again?.close();
     this.place.close();
@@ -326,8 +331,9 @@ export class LockQueue implements LockKeeper, Asker<LockWaiter, AcquireReply> {
     const isInLine = this.place.isOf(owner);
     const waiterTimeout = isInLine ? services.waiterTimeout : 0;
     // How many calls the newest one has superseded is only in an answer.
-    const nonce = isInLine && !terms.newest ? services.runtime.uuid() : undefined;
-    const attempt = new Attempt(services, key, owner, terms, reserve, waiterTimeout, waiter.follows, nonce);
+    const nonce = isInLine && !isReadWrite(terms.type) && !terms.newest ? this.place.newNonce() : undefined;
+    const lease = isInLine ? this.grantLease(waiter) : undefined;
+    const attempt = new Attempt(services, key, owner, terms, reserve, waiterTimeout, waiter.follows, nonce, lease);
     attempt.changesBefore = changesBefore;
     if (isInLine) this.place.asks(attempt);
     waiter.attempt = attempt;
@@ -337,6 +343,12 @@ export class LockQueue implements LockKeeper, Asker<LockWaiter, AcquireReply> {
     if (this.kind === 'newest' && formerPlace !== undefined && !this.place.isOf(formerPlace))
       unregister(services, { key, type: this.type, owner: formerPlace });
     return attempt;
+  }
+
+  /** With which lease the place is granted the lock: who wants another one asks for it. */
+  private grantLease({ terms }: LockWaiter): number {
+    const lease = Math.min(terms.leaseTime, this.services.watchdog.leaseTime);
+    return Math.min(LONGEST_GRANT, Math.max(SHORTEST_GRANT, lease));
   }
 
   private request(attempt: Attempt, { triesOnce }: LockWaiter): Promise<AcquireReply> {
@@ -391,56 +403,63 @@ export class LockQueue implements LockKeeper, Asker<LockWaiter, AcquireReply> {
     }
   }
 
+  /** Listens for what concerns the place of this process in the line. */
+  private listenInLine(line: LineBackend, listener: (wake: Wake) => void): Subscription {
+    const { key, services } = this;
+    return line.listen(key, services.clientId, (wake) => {
+      if (wake.kind !== 'message') return listener(wake);
+      if (this.isForNobody(wake.owner)) unregister(services, { key, type: this.type, owner: wake.owner });
+      if (!this.takeGrant(line, wake) && !this.isForOthers(wake)) listener(wake);
+    });
+  }
+
   /**
-   * Takes the lock at once if a message grants it to this process's place, and the claim certainly lasts for a while.
-   * The full lease is requested at the same time, and the head is served when that request has left this process in time:
-   * from then on, a body that blocks the event loop cannot outlast the claim. A lease that is shorter than the claim comes
-   * from the backend.
+   * Takes the lock if a message grants it to this process's place with the lease that the head wants, and it is certain
+   * that most of it is left. The lease counts from before the request with this nonce was sent: a grant can only be later,
+   * whatever the clocks of servers do. Only if a short lease would be nearly over then, the server's clock counts, too.
    *
    * @returns false if the backend has to be asked
    */
-  private takeGrant(line: LineBackend, wake: Wake): boolean {
-    const { services, waiting } = this;
-    const asked = this.place.attempt;
-    const head = waiting.first;
-    if (wake.kind !== 'message' || wake.grant === undefined || asked === undefined || head === undefined) return false;
-    const { owner } = asked;
-    const { grant } = wake;
-    if (wake.owner !== owner || grant.nonce !== asked.nonce) return false;
-    const { type, leaseTime, fixed } = head.terms;
-    if (type !== asked.type || leaseTime < CLAIM) return false;
-    if (this.state !== 'resting' || this.tenure.isHeld || this.attempts > 0 || head.triesOnce || head.ownerSpent)
-      return false;
-    const { clock, pendingAttempts } = services;
-    const begun = clock.after(asked.sent, grant.after);
+  private takeGrant(line: LineBackend, { owner, grant }: Message): boolean {
+    const { services, place, tenure } = this;
+    const head = this.waiting.first;
+    if (owner === undefined || grant === undefined || head === undefined) return false;
+    const sent = place.isOf(owner) ? place.sentWith(grant.nonce) : undefined;
+    const { type, leaseTime, permits, fixed, newest } = head.terms;
+    const isWanted = leaseTime <= grant.lease && this.grantLease(head) === grant.lease;
+    if (sent === undefined || !place.isFor(head) || fixed || newest || !isWanted) return false;
+    if (this.state !== 'resting' || this.attempts > 0 || !tenure.admits(head.terms)) return false;
+    if (head.triesOnce || head.ownerSpent) return false;
+    const { backend, clock } = services;
+    // Without a connection, it could neither be renewed nor released. The request says why.
+    if (backend.connectionError !== undefined) return false;
     const now = clock.now();
-    // A claim that begins in the future: the server's clock was advanced, or this machine was suspended.
-    if (begun.monotonic > now.monotonic || clock.left(begun, CLAIM, now) < CLAIM / 2 || clock.diverged(begun))
+    const most = (leaseTime * 2) / 3;
+    const granted = clock.after(sent, grant.after);
+    const begun = clock.left(sent, leaseTime, now) < most ? granted : sent;
+    // A lease that begins in the future: the server's clock was advanced, or this machine was suspended.
+    if (granted.monotonic > now.monotonic || clock.left(begun, leaseTime, now) < most || clock.diverged(begun))
       return false;
 
-    const granted = { type, owner, leaseTime, sent: begun, lateCopiesUntil: undefined, permits: undefined };
-    const held = new HeldLock(this, granted, fixed, grant, Math.floor(now.monotonic));
-    let isServed = false;
-    const serve = () => {
-      if (isServed || held.lost !== undefined) return;
-      isServed = true;
-      this.serve(head, held);
+    const { waiterTimeout } = services;
+    const acquisition = {
+      type,
+      owner,
+      leaseTime,
+      sent: begun,
+      lateCopiesUntil: undefined,
+      permits,
+      waiterTimeout,
     };
-    const sent = () => {
-      // The event loop may have been blocked before the request left this process. Then only the answer is certain.
-      if (clock.left(begun, CLAIM) >= CLAIM / 2) serve();
-    };
-    const accept = async (request: RenewRequest) => {
-      const isHeld = await line.accept(request, grant, sent);
-      if (isHeld && !isServed) services.runtime.nextTurn(serve); // when the watchdog has noted it
-      return isHeld;
-    };
-    held.claim = { unanswered: false, accept };
-    held.validFor = CLAIM;
-    head.dropPlace(owner);
-    pendingAttempts.granted();
+    const held = new HeldLock(this, acquisition, fixed, grant, Math.floor(now.monotonic));
+    line.begun(grant);
+    head.dropPlace(held.owner);
+    services.pendingAttempts.granted();
     this.again?.acquired();
+    if (type === 'permits') this.sideBySide = Math.max(1, this.sideBySide * 2);
     this.hold(held, now);
+    this.serve(head, held);
+    this.serveNext();
     return true;
   }
 
@@ -448,9 +467,14 @@ export class LockQueue implements LockKeeper, Asker<LockWaiter, AcquireReply> {
    * Whether a message is for a place of another queue of this process: all its queues for one name hear each of them. If
    * each asked, one request could wake the next without end, because a request may tell the first place of the line.
    */
-  private isForOthers(wake: Wake): boolean {
+  private isForOthers({ owner }: Message): boolean {
     const { place } = this;
-    return wake.kind === 'message' && wake.owner !== undefined && place.exists && !place.isOf(wake.owner);
+    return owner !== undefined && place.exists && !place.isOf(owner);
+  }
+
+  /** Whether a message is for a place that this process has left or used up, which a failover may have brought back. */
+  private isForNobody(owner: string | undefined): owner is string {
+    return owner !== undefined && this.services.formerPlaces.has(owner);
   }
 
   private foundBusy(waiter: LockWaiter, outcome: FoundBusy): void {
@@ -527,9 +551,7 @@ export class LockQueue implements LockKeeper, Asker<LockWaiter, AcquireReply> {
     this.again = new WhenToAsk(
       (listener, heldAs) =>
         line !== undefined && heldAs === undefined
-          ? line.listen(key, clientId, (wake) => {
-              if (!this.isForOthers(wake) && !this.takeGrant(line, wake)) listener(wake);
-            })
+          ? this.listenInLine(line, listener)
           : backend.subscribe(key, heldAs ?? type, clientId, listener),
       runtime,
       retry,
@@ -544,7 +566,7 @@ export class LockQueue implements LockKeeper, Asker<LockWaiter, AcquireReply> {
   private abandonOwner(waiter: LockWaiter, attempt: Attempt): boolean {
     const hasPlace = this.place.isOf(attempt.owner);
     if (!attempt.abandon(hasPlace)) return false;
-    if (hasPlace) this.place.end();
+    if (hasPlace) this.place.forget();
     waiter.renewOwner();
     return true;
   }
@@ -694,6 +716,7 @@ export class LockQueue implements LockKeeper, Asker<LockWaiter, AcquireReply> {
     tenure.beginDeparture();
     return () => {
       tenure.endDeparture();
+      this.rememberPlace(held);
       this.resume();
     };
   }
@@ -704,6 +727,7 @@ export class LockQueue implements LockKeeper, Asker<LockWaiter, AcquireReply> {
   }
 
   lost(held: HeldLock): void {
+    this.rememberPlace(held);
     this.forget(held);
     this.tenure.reportLoss(held);
   }
@@ -730,11 +754,30 @@ export class LockQueue implements LockKeeper, Asker<LockWaiter, AcquireReply> {
     return waiting.first;
   }
 
-  released({ type }: HeldLock, reply: ReleaseReply | undefined): void {
+  /** The place of an owner is used up, which does not hold the lock any more. */
+  private rememberPlace({ owner, wouldWait }: HeldLock): void {
+    if (wouldWait && this.again?.listens) this.services.formerPlaces.add(owner);
+  }
+
+  released(held: HeldLock, reply: ReleaseReply | undefined): void {
+    const { type } = held;
+    this.rememberPlace(held);
     if (this.waiting.length === 0) this.handOffs?.notFollowed();
-    // Where nobody waits in line, those who heard of the release ask before this process does.
-    else if (!this.hasLine && type !== 'read' && reply !== undefined && reply.listeners > 0) this.whenToAsk.standBack();
+    if (type !== 'read' && reply !== undefined && reply.listeners > 0) this.letOthersGoFirst();
     this.resume();
+  }
+
+  /**
+   * Lets those ask before this process who stand in no line and heard of its release: at every second one if there is a
+   * line, also if nobody is in it.
+   */
+  private letOthersGoFirst(): void {
+    if (!this.hasLine) {
+      if (this.waiting.length > 0) this.whenToAsk.standBack();
+      return;
+    }
+    this.leavesLock = !this.leavesLock;
+    if (this.leavesLock) this.whenToAsk.standBack(HEAD_START);
   }
 
   /** @returns false if the lock leaves this process all the same */

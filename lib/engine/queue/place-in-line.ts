@@ -1,10 +1,20 @@
 import type { AcquireRequest, HeldType, OwnerRef } from '../../backends/lock-backend.js';
 import { Attempt } from '../ask/attempt.js';
 import type { LockWaiter } from '../hold/held-lock.js';
+import type { Moment } from '../hold/lease-clock.js';
 import type { Services } from '../services.js';
 import { type RegisteredWaiter, unregister, WaiterHeartbeat } from './waiter-registration.js';
 
 const NONE: readonly never[] = [];
+
+/** How many requests of a place are remembered. A grant that names an earlier one is asked about. */
+const MOST_REQUESTS = 8;
+
+/** A request that made or kept the place, and the moment before it was sent for the first time. */
+interface NoncedRequest {
+  readonly nonce: string;
+  readonly sent: Moment;
+}
 
 /** What the last request said that made or kept the place. */
 type Place = OwnerRef & Pick<AcquireRequest, 'permits'>;
@@ -32,6 +42,7 @@ export class PlaceInLine {
    */
   private spent: readonly OwnerRef[] = NONE;
   private heartbeat: WaiterHeartbeat<RegisteredWaiter> | undefined = undefined;
+  private requests: readonly NoncedRequest[] = NONE;
 
   constructor(
     private readonly services: Services,
@@ -86,6 +97,20 @@ export class PlaceInLine {
   /** The next request of this waiter makes a place, or takes over the present one in the backend. */
   begin({ terms, owner }: LockWaiter): void {
     this.present = { key: this.queue.key, type: terms.type, owner };
+    this.requests = NONE;
+  }
+
+  /** The nonce of a request that is sent now, and that makes or keeps the place. */
+  newNonce(): string {
+    const { clock, runtime } = this.services;
+    const request = { nonce: runtime.uuid(), sent: clock.now() };
+    this.requests = [...this.requests.slice(1 - MOST_REQUESTS), request];
+    return request.nonce;
+  }
+
+  /** The moment before the request with this nonce was sent; undefined if no request of the place is known to have it. */
+  sentWith(nonce: string): Moment | undefined {
+    return this.requests.find((request) => request.nonce === nonce)?.sent;
   }
 
   /** This request makes or keeps the place. */
@@ -100,7 +125,9 @@ export class PlaceInLine {
 
   /** Ends the place like {@link end}. Its owner id is not used again. */
   forget(): void {
-    if (this.present !== undefined) this.asker?.dropPlace(this.present.owner);
+    if (this.present === undefined) return;
+    this.asker?.dropPlace(this.present.owner);
+    this.services.formerPlaces.add(this.present.owner);
     this.present = undefined;
   }
 
@@ -122,15 +149,19 @@ export class PlaceInLine {
 
   leaveSpent(): void {
     if (this.spent.length === 0) return;
-    for (const place of this.spent) unregister(this.services, place);
+    for (const place of this.spent) {
+      unregister(this.services, place);
+      this.services.formerPlaces.add(place.owner);
+    }
     this.spent = NONE;
   }
 
   /** Keeps the place while it exists. */
   keep(): void {
     const { key, type } = this.queue;
+    const newNonce = () => (this.attempt?.nonce === undefined ? undefined : this.newNonce());
     const places = (): readonly RegisteredWaiter[] =>
-      this.present === undefined ? [] : [{ owner: this.present.owner, settled: false }];
+      this.present === undefined ? [] : [{ owner: this.present.owner, settled: false, newNonce }];
     this.heartbeat ??= new WaiterHeartbeat(
       this.services,
       key,

@@ -19,7 +19,10 @@ export function unregister(services: Needs, { key, type, owner }: OwnerRef): voi
 }
 
 /** What the backend knows of a waiter. */
-export type RegisteredWaiter = Pick<LockWaiter, 'owner' | 'settled'>;
+export type RegisteredWaiter = Pick<LockWaiter, 'owner' | 'settled'> & {
+  /** Makes the nonce of a refresh that is sent now: see {@link WaiterRef}. */
+  newNonce?(): string | undefined;
+};
 
 /** A request that has registered waiters, and when it was sent, on the monotonic clock. */
 interface Registration {
@@ -95,7 +98,7 @@ export class WaiterHeartbeat<Registered extends RegisteredWaiter> {
     const owners = waiters.map(({ owner }) => owner);
     try {
       const known = await backend.refreshWaiters(
-        owners.map((owner) => ({ key, type, owner })),
+        waiters.map((waiter) => ({ key, type, owner: waiter.owner, nonce: waiter.newNonce?.() })),
         waiterTimeout,
         () => {
           this.keptLonger = { sent, owners };

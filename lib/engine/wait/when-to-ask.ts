@@ -47,6 +47,7 @@ export class WhenToAsk {
   /** Whether others held the lock before this process did. */
   private contended = false;
   private listensUntil = 0;
+  private standsBackUntil = 0;
   private readonly backOff: BackOff;
 
   /**
@@ -129,15 +130,25 @@ export class WhenToAsk {
     this.wake();
   }
 
-  /** Lets those ask first who were woken by the release of this process. */
-  standBack(): void {
-    this.listen();
-    this.rest('yielding', this.spread);
+  /**
+   * Lets those ask first who were woken by the release of this process.
+   *
+   * @param headStart for how many milliseconds, also if no caller waits now; undefined: for the {@link spread}
+   */
+  standBack(headStart?: number): void {
+    if (headStart === undefined) this.listen();
+    else this.standsBackUntil = this.runtime.monotonic() + headStart;
+    this.rest('yielding', headStart ?? this.spread);
+  }
+
+  /** Whether others have a head start, although perhaps no caller waits. */
+  get standsBack(): boolean {
+    return this.resting && this.runtime.monotonic() < this.standsBackUntil;
   }
 
   /** Called when no caller waits any more. */
   onEmpty(): void {
-    this.open();
+    if (!this.standsBack) this.open();
   }
 
   /** For how many more milliseconds it helps the next caller to keep this object, because it listens already. */

@@ -131,7 +131,9 @@ describe('a Redis cluster', () => {
     await Promise.all(locks.map((lock) => holding.acquire(lock)));
     const releases = await Promise.all(locks.map((lock) => holding.release(lock)));
     await until(() => recorders.every((wakes) => wakes.count('message') === 1));
-    for (const { listeners } of releases) expect(listeners).toBeGreaterThanOrEqual(1);
+    // Without sharded channels, a node counts only its own clients.
+    const least = shardedPubSub === 'auto' && isSharded ? 1 : 0;
+    for (const { listeners } of releases) expect(listeners).toBeGreaterThanOrEqual(least);
   });
 
   it('publishes as Redisson does: with SPUBLISH where the servers know it', async () => {

@@ -67,6 +67,7 @@ describe('a client that has ended', () => {
       async () => (await world.redis.pubsub('CHANNELS', 'nestjs_redis_lock_turn:{lock:order}:*')).length === 1,
     );
     client.disconnect();
+    await until(() => client.status === 'end');
     await held.release();
     for (const error of await Promise.all(waiting)) expect(error).toMatchObject({ name: 'LockUnavailableError' });
   });

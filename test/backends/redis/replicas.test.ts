@@ -1,6 +1,7 @@
+import { randomUUID } from 'node:crypto';
 import { type RedisServer, startRedis } from '../../support/servers/redis-server.js';
 import { until } from '../../support/until.js';
-import { failure, RedisWorld } from './redis-world.js';
+import { CLIENT, failure, RedisWorld, WakeRecorder } from './redis-world.js';
 
 describe('acquisitions that replicas must have', () => {
   const world = new RedisWorld({ args: ['--repl-diskless-sync', 'yes', '--repl-diskless-sync-delay', '0'] });
@@ -62,6 +63,33 @@ describe('acquisitions that replicas must have', () => {
     expect(await failure(backend.transfer(transfer))).toMatchObject({ kind: 'unavailable' });
     expect(await world.redis.exists(lock.key)).toBe(0);
   });
+
+  const granted = ({ all }: WakeRecorder) => all.find((wake) => wake.kind === 'message' && wake.lock === 'granted');
+
+  it.each(['entered', 'refreshed'])(
+    'are not in a message, which therefore says too little to begin: %s',
+    async (last) => {
+      const [backend, plain] = [replicated(), world.backend()];
+      const holder = world.request();
+      const place = {
+        ...world.request(),
+        key: holder.key,
+        waiterTimeout: 30_000,
+        nonce: randomUUID(),
+        grantLease: 5_000,
+      };
+      await plain.acquire(holder);
+      const heard = new WakeRecorder();
+      await backend.line?.listen(holder.key, CLIENT, heard.listen).ready;
+      await backend.acquire(place);
+      if (last === 'refreshed') await backend.refreshWaiters([{ ...place, nonce: randomUUID() }], 30_000);
+      await plain.release(holder);
+      await until(() => granted(heard) !== undefined);
+      expect(granted(heard)).toEqual({ kind: 'message', owner: place.owner, lock: 'granted' });
+      expect(await backend.acquire(place)).toMatchObject({ acquired: true });
+      expect(await backend.release(place)).toMatchObject({ released: true });
+    },
+  );
 
   it('do not wait when the lock is busy', async () => {
     const backend = replicated(2, 5_000);

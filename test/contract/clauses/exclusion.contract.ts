@@ -1,4 +1,4 @@
-import type { HeldType } from '../../../lib/backends/lock-backend.js';
+import { type HeldType, hasLine } from '../../../lib/backends/lock-backend.js';
 import { until } from '../../support/until.js';
 import { type ContractWorld, SHORT } from '../support/contract-world.js';
 import type { Owner } from '../support/owner.js';
@@ -61,7 +61,8 @@ export function describeExclusion(world: ContractWorld, type: HeldType): void {
  * meanwhile.
  */
 async function waitAndHold(world: ContractWorld, owner: Owner, log: string[]): Promise<void> {
-  const listener = await world.listen(owner);
+  const inLine = hasLine(owner.type) && owner.client.backend.line !== undefined;
+  const listener = await (inLine ? world.listenInLine(owner) : world.listen(owner));
   for (let messages = 0; ; messages = listener.heard.length) {
     const reply = await owner.acquire({ waiterTimeout: 60_000 });
     if (reply.acquired) break;

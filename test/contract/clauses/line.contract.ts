@@ -1,7 +1,8 @@
-import { CLAIM, FAR_BACK, type Grant, HEAD_START } from '../../../lib/backends/lock-backend.js';
+import { FAR_BACK, type Grant, HEAD_START, SHORTEST_GRANT } from '../../../lib/backends/lock-backend.js';
+import { until } from '../../support/until.js';
 import { type ContractWorld, SHORT } from '../support/contract-world.js';
 import type { Listener } from '../support/listener.js';
-import { LONG, type Owner } from '../support/owner.js';
+import { type AcquireOptions, LONG, type Owner } from '../support/owner.js';
 
 const WAITING = { waiterTimeout: LONG };
 
@@ -9,13 +10,18 @@ const WAITING = { waiterTimeout: LONG };
 export function describeLine(world: ContractWorld, type: 'reentrant' | 'fenced' | 'permits'): void {
   const owners = () => world.owners(type, 3);
   const listenInLine = (owner: Owner): Promise<Listener> => world.listenInLine(owner);
-  /** The lock is granted to bob, and cem, who listens, is the next. */
+  /** Enters the line, and listens for what concerns the place, as whoever is granted the lock must. */
+  const wait = async (owner: Owner, options?: AcquireOptions) => {
+    await listenInLine(owner);
+    return owner.meet({ ...WAITING, ...options });
+  };
+  /** The lock is granted to bob, and cem is the next. */
   const granted = async () => {
     const [ann, bob, cem] = owners();
     const listener = await listenInLine(cem);
     await ann.take();
-    await bob.meet(WAITING);
-    await cem.meet(WAITING);
+    await wait(bob, { grantLease: SHORTEST_GRANT });
+    await wait(cem);
     await ann.release();
     return { bob, cem, listener };
   };
@@ -27,8 +33,8 @@ export function describeLine(world: ContractWorld, type: 'reentrant' | 'fenced' 
     const [bobs, cems] = [await listenInLine(bob), await listenInLine(cem)];
     await world.listen(ann);
     await ann.take();
-    await bob.meet(WAITING);
-    await cem.meet(WAITING);
+    await wait(bob);
+    await wait(cem);
     const start = world.now();
     await ann.release();
     return { bob, cem, dora, bobs, cems, since: () => world.now() - start };
@@ -59,7 +65,7 @@ export function describeLine(world: ContractWorld, type: 'reentrant' | 'fenced' 
       const [ann, bob] = owners();
       const listener = await listenInLine(bob);
       await ann.take();
-      await bob.meet(WAITING);
+      await wait(bob);
       await ann.release();
       await listener.hears();
       await bob.take(WAITING);
@@ -69,12 +75,12 @@ export function describeLine(world: ContractWorld, type: 'reentrant' | 'fenced' 
       const [ann, bob, cem] = owners();
       const [bobs, cems] = [await listenInLine(bob), await listenInLine(cem)];
       await ann.take();
-      await bob.meet(WAITING);
-      await cem.meet(WAITING);
+      await wait(bob);
+      await wait(cem);
       await ann.release();
       await bobs.hears();
       expect(bobs.heard).toEqual([{ kind: 'message', owner: bob.owner, lock: 'granted' }]);
-      expect(await bob.remaining()).toBeWithin(1, CLAIM);
+      expect(await bob.remaining()).toBeWithin(LONG / 2, LONG);
       expect((await bob.inspect()).queue).toEqual([cem.owner]);
       expect(cems.heard).toEqual([]);
     });
@@ -95,13 +101,15 @@ export function describeLine(world: ContractWorld, type: 'reentrant' | 'fenced' 
       return { asked, entered, released, granted, token, grant: listener.heard[0].grant as Grant };
     };
 
-    itGrants('says in the message what is granted, how long after the request, and with which token', async () => {
+    itGrants('says in the message what is granted: the lease, how long after the request, and the token', async () => {
       const [ann, bob, cem] = owners();
-      const { asked, entered, released, granted, token, grant } = await grantedTo(bob, ann, { reserve: 3 });
-      if (type === 'permits') return expect(grant).toBeUndefined();
+      const options = { reserve: 3, grantLease: 5_000 };
+      const { asked, entered, released, granted, token, grant } = await grantedTo(bob, ann, options);
       expect(grant.nonce).toBe('n-1');
+      expect(grant.lease).toBe(5_000);
+      expect(await bob.remaining()).toBeWithin(1, 5_000);
       expect(grant.token).toBeGreaterThan(token);
-      expect(grant.reserved).toBe(3);
+      if (type !== 'permits') expect(grant.reserved).toBe(3);
       expect(grant.after).toBeWithin(released - entered - 1, granted - asked + 1);
       await bob.release();
       expect((await cem.take()).token).toBeGreaterThan(grant.token + grant.reserved);
@@ -111,59 +119,107 @@ export function describeLine(world: ContractWorld, type: 'reentrant' | 'fenced' 
       const [ann, bob] = owners();
       const listener = await listenInLine(bob);
       await ann.take();
-      await bob.meet(WAITING);
+      await wait(bob);
       await ann.release();
       await listener.hears();
-      expect(listener.heard[0]).not.toHaveProperty('grant');
+      expect(listener.heard[0]).toMatchObject({ lock: 'granted' });
+      expect(listener.heard[0].grant).toBeUndefined();
     });
 
-    itGrants('gives whom it was granted the full lease when the grant is accepted', async () => {
-      if (type === 'permits') return;
+    itGrants('counts the time of a grant from the last refresh of the place', async () => {
       const [ann, bob] = owners();
-      const { grant } = await grantedTo(bob, ann);
-      const sent: string[] = [];
-      const accepted = bob.accept(grant, () => sent.push('sent')).then((isHeld) => sent.push(`answered ${isHeld}`));
-      await accepted;
-      expect([...new Set(sent)]).toEqual(['sent', 'answered true']);
-      expect(await bob.remaining()).toBeWithin(CLAIM + 1, LONG);
-    });
-
-    itGrants('takes nothing when a grant is accepted after its claim', async () => {
-      if (type === 'permits') return;
-      const [ann, bob, cem] = owners();
-      const { grant } = await grantedTo(bob, ann);
-      await world.elapse(CLAIM + 50);
-      expect(await bob.accept(grant, () => {})).toBe(false);
-      expect((await bob.inspect()).mode).toBe('free');
-      await cem.take();
-      expect(await bob.accept(grant, () => {})).toBe(false);
-      expect(await cem.holds()).toBe(true);
-    });
-
-    itGrants('gives whom it was granted the full lease, and a token above that of the last holder', async () => {
-      const [ann, bob, cem] = owners();
-      const { token } = await ann.take();
-      await bob.meet(WAITING);
+      const listener = await listenInLine(bob);
+      await ann.take();
+      await wait(bob, { nonce: 'n-1' });
+      await world.elapse(200);
+      const refreshed = world.now();
+      expect(await bob.refreshWaiter(LONG, undefined, 'n-2')).toBe(true);
       await ann.release();
-      expect((await bob.take()).token).toBeGreaterThan(token);
-      expect(await bob.remaining()).toBeWithin(CLAIM + 1, LONG);
-      await cem.meet();
-      expect(await bob.release()).toMatchObject({ released: true });
-      await cem.take();
+      const granted = world.now();
+      // Whoever is first is told of a holder whose release does not serve the line.
+      await until(() => listener.heard.some(({ lock }) => lock === 'granted'));
+      const { grant } = listener.heard.at(-1) as { grant: Grant };
+      expect(grant.nonce).toBe('n-2');
+      expect(grant.after).toBeWithin(0, granted - refreshed + 1);
+    });
+
+    itGrants('grants a second at least', async () => {
+      const [ann, bob] = owners();
+      await ann.take();
+      await wait(bob, { grantLease: 10 });
+      await ann.release();
+      expect(await bob.remaining()).toBeWithin(SHORT, SHORTEST_GRANT);
+    });
+
+    itGrants(
+      'keeps the lease that was granted if a request asks for less, and makes it longer if it asks for more',
+      async () => {
+        const [ann, bob, cem] = owners();
+        const { token } = await ann.take();
+        await wait(bob, { grantLease: LONG / 2 });
+        await ann.release();
+        const first = await bob.take({ ...WAITING, leaseTime: SHORT });
+        expect(first.token).toBeGreaterThan(token);
+        expect(await bob.remaining()).toBeWithin(SHORT + 1, LONG / 2);
+        await bob.take({ ...WAITING, leaseTime: LONG });
+        expect(await bob.remaining()).toBeWithin(LONG / 2 + 1, LONG);
+        await cem.meet();
+        expect(await bob.release()).toMatchObject({ released: true });
+        await cem.take();
+      },
+    );
+
+    itGrants('passes over a place that nobody listens for, and keeps it', async () => {
+      const [ann, bob, cem] = owners();
+      const listener = await listenInLine(cem);
+      await ann.take();
+      await bob.meet(WAITING);
+      await cem.meet(WAITING);
+      await ann.release();
+      await listener.hears();
+      expect(await cem.holds()).toBe(true);
+      expect((await cem.inspect()).queue).toEqual([bob.owner]);
+    });
+
+    itGrants('passes over a place that owes a refresh, until it is refreshed', async () => {
+      const [ann, bob, cem] = owners();
+      await ann.take();
+      await wait(bob, { waiterTimeout: 2_000 });
+      await wait(cem);
+      await world.elapse(1_500);
+      await ann.release();
+      expect(await cem.holds()).toBe(true);
+      expect(await bob.refreshWaiter()).toBe(true);
+      await cem.release();
+      expect(await bob.holds()).toBe(true);
+    });
+
+    itGrants('leaves the lock free if everybody owes a refresh, and tells the first two', async () => {
+      const [ann, bob, cem] = owners();
+      const [bobs, cems] = [await listenInLine(bob), await listenInLine(cem)];
+      await ann.take();
+      await wait(bob, { waiterTimeout: 2_000 });
+      await wait(cem, { waiterTimeout: 2_000 });
+      await world.elapse(1_500);
+      await ann.release();
+      await Promise.all([bobs.hears(), cems.hears()]);
+      expect((await ann.inspect()).mode).toBe('free');
+      expect([...bobs.heard, ...cems.heard].map(({ owner }) => owner)).toEqual([bob.owner, cem.owner]);
+      await bob.take(WAITING);
     });
 
     itGrants('is served in the order of arrival, also if somebody asks again', async () => {
       const [ann, bob, cem] = owners();
       await ann.take();
-      await bob.meet(WAITING);
-      await cem.meet(WAITING);
-      await bob.meet(WAITING);
+      await wait(bob);
+      await wait(cem);
+      await wait(bob);
       expect((await ann.inspect()).queue).toEqual([bob.owner, cem.owner]);
       await ann.release();
       await bob.take(WAITING);
-      await ann.meet(WAITING);
+      await wait(ann);
       await bob.release();
-      await ann.meet(WAITING);
+      await wait(ann);
       await cem.take(WAITING);
       await cem.release();
       expect(await ann.holds()).toBe(true);
@@ -181,8 +237,8 @@ export function describeLine(world: ContractWorld, type: 'reentrant' | 'fenced' 
     itGrants('passes over a place that nobody has refreshed', async () => {
       const [ann, bob, cem] = owners();
       await ann.take();
-      await bob.meet({ waiterTimeout: SHORT });
-      await cem.meet(WAITING);
+      await wait(bob, { waiterTimeout: SHORT });
+      await wait(cem);
       await world.elapse(SHORT + 50);
       expect(await bob.refreshWaiter()).toBe(false);
       expect((await ann.inspect()).queue).toEqual([cem.owner]);
@@ -193,7 +249,7 @@ export function describeLine(world: ContractWorld, type: 'reentrant' | 'fenced' 
     itGrants('keeps a place that is refreshed', async () => {
       const [ann, bob] = owners();
       await ann.take();
-      await bob.meet({ waiterTimeout: SHORT });
+      await wait(bob, { waiterTimeout: SHORT });
       expect(await bob.refreshWaiter(LONG)).toBe(true);
       await world.elapse(SHORT + 50);
       await ann.release();
@@ -206,9 +262,9 @@ export function describeLine(world: ContractWorld, type: 'reentrant' | 'fenced' 
         const [ann, ...waiting] = world.owners(type, FAR_BACK + 2);
         const [near, far] = waiting.slice(-2);
         await ann.take();
-        for (const owner of waiting.slice(0, -2)) await owner.meet(WAITING);
-        expect((await near.meet(WAITING)).keptLonger).toBeUndefined();
-        expect((await far.meet({ waiterTimeout: SHORT })).keptLonger).toBe(true);
+        for (const owner of waiting.slice(0, -2)) await wait(owner);
+        expect((await wait(near)).keptLonger).toBeUndefined();
+        expect((await wait(far, { waiterTimeout: SHORT })).keptLonger).toBe(true);
         // Only now, because a slow machine takes its time to put so many in line.
         await ann.client.backend.refreshWaiters(waiting.slice(0, -1), SHORT);
         await ann.renew(SHORT);
@@ -222,7 +278,7 @@ export function describeLine(world: ContractWorld, type: 'reentrant' | 'fenced' 
     itGrants('keeps a place far back for longer when it is refreshed', async () => {
       const [ann, ...waiting] = world.owners(type, FAR_BACK + 2);
       await ann.take();
-      for (const owner of waiting) await owner.meet(WAITING);
+      for (const owner of waiting) await wait(owner);
       const [near, far] = waiting.slice(-2);
       const longer: Owner[] = [];
       const keep = (owner: Owner) => owner.refreshWaiter(SHORT, () => longer.push(owner));
@@ -236,8 +292,8 @@ export function describeLine(world: ContractWorld, type: 'reentrant' | 'fenced' 
     itGrants('is left by who is removed', async () => {
       const [ann, bob, cem] = owners();
       await ann.take();
-      await bob.meet(WAITING);
-      await cem.meet(WAITING);
+      await wait(bob);
+      await wait(cem);
       await bob.removeWaiter();
       expect((await ann.inspect()).queue).toEqual([cem.owner]);
       expect(await ann.holds()).toBe(true);
@@ -261,7 +317,7 @@ export function describeLine(world: ContractWorld, type: 'reentrant' | 'fenced' 
 
     itGrants('grants the lock to the next when the process that was granted it has died', async () => {
       const { bob, cem, listener } = await granted();
-      await world.elapse(CLAIM + 50);
+      await world.elapse(SHORTEST_GRANT + 50);
       expect(await cem.refreshWaiter()).toBe(true);
       await listener.hears();
       expect(await cem.holds()).toBe(true);
@@ -271,9 +327,9 @@ export function describeLine(world: ContractWorld, type: 'reentrant' | 'fenced' 
     itGrants('goes before those who enter it when the lock is free', async () => {
       const [ann, bob, cem] = owners();
       await ann.take({ leaseTime: SHORT });
-      await bob.meet(WAITING);
+      await wait(bob);
       await world.elapse(SHORT + 50);
-      expect((await cem.meet(WAITING)).holder).toBe(bob.owner);
+      expect((await wait(cem)).holder).toBe(bob.owner);
       expect(await bob.holds()).toBe(true);
       expect((await cem.inspect()).queue).toEqual([cem.owner]);
     });
@@ -282,14 +338,14 @@ export function describeLine(world: ContractWorld, type: 'reentrant' | 'fenced' 
       const [ann, bob, cem] = owners();
       const [bobs, cems] = [await listenInLine(bob), await world.listen(cem)];
       await ann.take();
-      await bob.meet(WAITING);
+      await wait(bob);
       await ann.release();
       await Promise.all([bobs.hears(), cems.hears()]);
       expect(bobs.heard).toEqual([{ kind: 'message', owner: bob.owner, lock: 'free' }]);
       expect((await ann.inspect()).mode).toBe('free');
       await cem.take();
-      await bob.meet(WAITING);
-      await ann.meet(WAITING);
+      await wait(bob);
+      await wait(ann);
       await cem.release();
       expect(await bob.holds()).toBe(true);
       await bob.take();
@@ -300,7 +356,7 @@ export function describeLine(world: ContractWorld, type: 'reentrant' | 'fenced' 
     itLeavesFree('leaves the lock free for those outside it as long as their head start lasts', async () => {
       const { dora, reply, mode, queue } = await inHeadStart(async ({ bob, dora }) => {
         await bob.refreshWaiter();
-        const reply = await dora.meet(WAITING);
+        const reply = await wait(dora);
         return { dora, reply, ...(await dora.inspect()) };
       });
       expect(reply.holder).toBeUndefined();
@@ -336,7 +392,7 @@ export function describeLine(world: ContractWorld, type: 'reentrant' | 'fenced' 
     itLeavesFree('grants the lock to its first place once that time is over, when somebody enters', async () => {
       const { bob, dora } = await leftFree();
       await world.elapse(HEAD_START + 1);
-      expect((await dora.meet(WAITING)).holder).toBe(bob.owner);
+      expect((await wait(dora)).holder).toBe(bob.owner);
       expect(await bob.holds()).toBe(true);
     });
 
@@ -344,18 +400,18 @@ export function describeLine(world: ContractWorld, type: 'reentrant' | 'fenced' 
       const [ann, bob] = owners();
       const listener = await listenInLine(bob);
       await ann.take({ leaseTime: LONG });
-      await bob.meet(WAITING);
+      await wait(bob);
       await ann.renew(SHORT);
       await listener.hears();
       expect(listener.heard).toEqual([{ kind: 'message', owner: bob.owner, lock: undefined }]);
-      expect((await bob.meet(WAITING)).remaining).toBeWithin(0, SHORT);
+      expect((await wait(bob)).remaining).toBeWithin(0, SHORT);
     });
 
     itGrants('is served after a forced release', async () => {
       const [ann, bob] = owners();
       const listener = await listenInLine(bob);
       await ann.take();
-      await bob.meet(WAITING);
+      await wait(bob);
       expect(await bob.forceRelease()).toEqual([ann.owner]);
       await listener.hears();
       await bob.take(WAITING);
@@ -366,16 +422,16 @@ export function describeLine(world: ContractWorld, type: 'reentrant' | 'fenced' 
       const [ann, bob] = owners();
       const listener = await listenInLine(bob);
       await ann.as('fair').take();
-      await bob.meet(WAITING);
+      await wait(bob);
       await ann.as('fair').release();
       await listener.hears();
-      expect(await bob.holds()).toBe(true);
+      await bob.take(WAITING);
     });
 
     itGrants('does not keep a lock from being acquired by other types when nobody is left in it', async () => {
       const [ann, bob, cem] = owners();
       await ann.take();
-      await bob.meet(WAITING);
+      await wait(bob);
       await bob.removeWaiter();
       await ann.release();
       await cem.take();

@@ -87,6 +87,8 @@ export function describeNewest(world: ContractWorld): void {
 
     itGrants('waits for the one before if that was granted the lock meanwhile', async () => {
       const [ann, bob, cem] = owners();
+      await world.listenInLine(bob);
+      await world.listenInLine(cem);
       await ann.take();
       const first = await bob.meet(ARRIVES);
       await ann.release();

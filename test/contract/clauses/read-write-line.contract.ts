@@ -1,4 +1,4 @@
-import { CLAIM } from '../../../lib/backends/lock-backend.js';
+import { HEAD_START } from '../../../lib/backends/lock-backend.js';
 import { type ContractWorld, SHORT } from '../support/contract-world.js';
 import { LONG, type Owner } from '../support/owner.js';
 
@@ -16,19 +16,26 @@ export function describeReadWriteLine(world: ContractWorld): void {
   const told = ({ owner }: Owner) => ({ kind: 'message', owner, lock: undefined });
 
   describe('a line of readers and writers', () => {
-    it('tells the first writer of a release, and leaves the lock to it', async () => {
-      const { walt, wilma, wim } = lock();
-      const [second, third] = [await listen(wilma), await listen(wim)];
-      await walt.take();
-      await wilma.meet(WAITING);
-      await wim.meet(WAITING);
-      await walt.release();
-      await second.hears();
-      expect(second.heard).toEqual([told(wilma)]);
-      expect((await wim.meet(WAITING)).holder).toBe(wilma.owner);
-      await wilma.take(WAITING);
-      expect(third.heard).toEqual([]);
-      expect((await walt.inspect()).queue).toEqual([wim.owner]);
+    it('tells the first writer of a release, and the second, and leaves the lock to the first for a while', async () => {
+      for (;;) {
+        const { walt, wilma, wim } = lock();
+        const [second, third] = [await listen(wilma), await listen(wim)];
+        await walt.take();
+        await wilma.meet(WAITING);
+        await wim.meet(WAITING);
+        const start = world.now();
+        await walt.release();
+        const reply = await wim.acquire(WAITING);
+        // A busy machine did not do this before the head start was over.
+        if (world.now() - start >= HEAD_START) continue;
+        expect(reply).toMatchObject({ acquired: false, holder: wilma.owner });
+        await Promise.all([second.hears(), third.hears()]);
+        expect(second.heard[0]).toEqual(told(wilma));
+        expect(third.heard).toEqual([{ ...told(wim), lock: 'free' }]);
+        await wilma.take(WAITING);
+        expect((await walt.inspect()).queue).toEqual([wim.owner]);
+        return;
+      }
     });
 
     it('tells all readers up to the first writer, who goes before the readers behind it', async () => {
@@ -53,16 +60,17 @@ export function describeReadWriteLine(world: ContractWorld): void {
       expect((await rita.inspect()).queue).toEqual([ruth.owner]);
     });
 
-    it('passes over a place that was told and has not asked in time', async () => {
+    it('lets those behind a place have the lock that was told and has not asked in time', async () => {
       const { walt, wilma, wim } = lock();
       await walt.take();
+      await listen(wilma);
       await wilma.meet(WAITING);
       await wim.meet(WAITING);
       await walt.release();
-      expect((await wim.meet(WAITING)).remaining).toBeWithin(1, CLAIM);
-      await world.elapse(CLAIM + 50);
-      expect(await wilma.refreshWaiter()).toBe(false);
+      expect((await wim.meet(WAITING)).remaining).toBeWithin(1, HEAD_START);
+      await world.elapse(HEAD_START + 1);
       await wim.take(WAITING);
+      expect((await wim.inspect()).queue).toEqual([wilma.owner]);
     });
 
     it('keeps the place of whoever was told and finds the lock taken by somebody else', async () => {
@@ -72,7 +80,7 @@ export function describeReadWriteLine(world: ContractWorld): void {
       await walt.release();
       await wim.take();
       await wilma.meet(WAITING);
-      await world.elapse(CLAIM + 50);
+      await world.elapse(SHORT + 50);
       expect((await wim.inspect()).queue).toEqual([wilma.owner]);
     });
 

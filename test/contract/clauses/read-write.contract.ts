@@ -144,15 +144,6 @@ export function describeReadWrite(world: ContractWorld): void {
       await walt.meet();
     });
 
-    it('becomes free sooner when the reader with the longest lease acquires it again for less', async () => {
-      const { rita, ron, walt } = lock();
-      await rita.take({ leaseTime: LONG });
-      await ron.take({ leaseTime: LAPSING });
-      await rita.take({ leaseTime: LAPSING });
-      await world.elapse(LAPSING);
-      await walt.take();
-    });
-
     it('publishes nothing when one of several readers releases it', async () => {
       const { rita, ron, walt } = lock();
       const listener = await world.listen(walt);

@@ -60,15 +60,13 @@ export function describeWaits(world: ContractWorld): void {
       async (type) => {
         const [ann, bob] = world.owners(type, 2);
         expect(await waits().holders(ann.key)).toEqual([]);
+        const isGranted =
+          hasLine(type) && !isReadWrite(type) && bob.client.backend.line !== undefined && !(await world.freesFirst());
+        if (isGranted) await world.listenInLine(bob);
         await ann.take();
         await bob.meet({ waiterTimeout: 1_000 });
         expect(await waits().holders(ann.key)).toEqual([ann.owner]);
         await ann.release();
-        const isGranted =
-          hasLine(type) &&
-          !isReadWrite(type) &&
-          bob.client.backend.line !== undefined &&
-          (type === 'permits' || !(await world.freesFirst()));
         expect(await waits().holders(ann.key)).toEqual(isGranted ? [bob.owner] : []);
       },
     );

@@ -5,7 +5,6 @@ import {
   type AcquireRequest,
   type Busy,
   type ExpectedHolders,
-  type Grant,
   type HeldType,
   isTransferable,
   type LockState,
@@ -108,14 +107,8 @@ export class Owner implements OwnerRef {
     return this.client.backend.transfer({ key, type, from, to: to.owner, leaseTime, reserve });
   }
 
-  accept(grant: Grant, sent: () => void, leaseTime = LONG): Promise<boolean> {
-    const { line } = this.client.backend;
-    if (line === undefined) throw new Error('this backend has no lines');
-    return line.accept({ ...this.holding, leaseTime }, grant, sent);
-  }
-
-  async refreshWaiter(waiterTimeout = LONG, keptLonger?: () => void): Promise<boolean> {
-    const [kept] = await this.client.backend.refreshWaiters([this.holding], waiterTimeout, keptLonger);
+  async refreshWaiter(waiterTimeout = LONG, keptLonger?: () => void, nonce?: string): Promise<boolean> {
+    const [kept] = await this.client.backend.refreshWaiters([{ ...this.holding, nonce }], waiterTimeout, keptLonger);
     return kept;
   }
 

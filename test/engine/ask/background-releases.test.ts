@@ -238,7 +238,7 @@ describe('a release in the background', () => {
       const unsettled = new UnsettledReleases();
       const logger = new RecordingLogger();
       const unreleased = new UnreleasedLocks(runtime, logger);
-      const releases = new BackgroundReleases(backend, runtime, 2_000, unsettled, unreleased);
+      const releases = new BackgroundReleases(backend, runtime, 2_000, unsettled, unreleased, 5_000);
       return { runtime, requests, times, answers, unsettled, logger, releases };
     };
     const released = 'release {"key":"lock:order","type":"fair","owner":"ann:1","leaseTime":10000}';

@@ -33,9 +33,8 @@ describe('a blocked event loop', () => {
 
   describe('explains why a lease ended', () => {
     /** A lease that was confirmed after a second. It certainly lasts until 30,698 ms. */
-    const lease = (fixed = false, claim?: object) => ({
+    const lease = (fixed = false) => ({
       fixed,
-      claim,
       confirmed: { monotonic: 1_000, wall: 0 },
       validFor: LEASE,
     });
@@ -81,12 +80,6 @@ describe('a blocked event loop', () => {
       const { blocks } = open();
       blocks.compare(5_000, 40_000);
       expect(blocks.explain(lease(true), noticed)).toEqual({ reason, blockedFor: 35_000 });
-    });
-
-    it('also of a fixed one whose full lease was still to be confirmed', () => {
-      const { blocks } = open();
-      blocks.compare(5_000, 40_000);
-      expect(blocks.explain(lease(true, {}), 'ended')).toEqual({ reason: 'blocked', blockedFor: 35_000 });
     });
   });
 });

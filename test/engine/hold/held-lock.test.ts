@@ -117,20 +117,12 @@ describe('a held lock', () => {
 
   it('that is left to lapse is forgotten by its keeper, and not renewed, but its shares stay', async () => {
     const { held, keeper, share } = await open();
-    held.claim = { unanswered: false, accept: async () => true };
     const made = share();
     const reason = new Error('shutdown');
     held.abandon(reason);
-    expect(held).toMatchObject({ abandoned: reason, fixed: true, claim: undefined, lost: undefined });
+    expect(held).toMatchObject({ abandoned: reason, fixed: true, lost: undefined });
     expect(held.shares).toEqual([made]);
     expect(keeper.log).toEqual(['forgotten']);
-  });
-
-  it('is no claim any more once its lease is confirmed', async () => {
-    const { held, now } = await open();
-    held.claim = { unanswered: false, accept: async () => true };
-    held.confirm(now, 10_000);
-    expect(held.claim).toBeUndefined();
   });
 
   it('hands the moment and the listener of the last share to its keeper, and returns what that returns', async () => {

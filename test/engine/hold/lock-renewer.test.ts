@@ -103,25 +103,6 @@ describe('the renewer of locks', () => {
     },
   );
 
-  it('asks for the full lease of a claim by accepting it, which is no reason not to hand it off', async () => {
-    const { renewer, held, requests, answer, answers } = open();
-    const accepted: RenewRequest[] = [];
-    const accept = (request: RenewRequest) => {
-      accepted.push(request);
-      return answer(request);
-    };
-    held.claim = { unanswered: false, accept };
-    const { claim } = held;
-    const renewal = renewer.renewAlone(held, 10_000);
-    expect(accepted).toEqual(requests);
-    expect(accepted).toMatchObject([{ owner: 'ann:1', leaseTime: 10_000 }]);
-    expect([claim.unanswered, held.settled]).toEqual([true, true]);
-    answers[0](true);
-    await renewal;
-    renewer.answered(held, false);
-    expect([claim.unanswered, held.settled]).toEqual([false, true]);
-  });
-
   describe('warns of failures', () => {
     const warns = ({ renewer, held, logger }: ReturnType<typeof open>) => {
       const before = logger.warnings.length;

@@ -1,3 +1,4 @@
+import '../../contract/support/matchers.js';
 import type { Timer } from '../../../lib/backends/runtime.js';
 import { LeaseClock, type Moment, validity } from '../../../lib/engine/hold/lease-clock.js';
 import type { Loss, LossReason } from '../../../lib/engine/hold/loss-reasons.js';
@@ -7,7 +8,6 @@ import { latch } from '../../support/section.js';
 
 const LEASE = 30_000;
 const THIRD = LEASE / 3;
-const CLAIM = 2_000;
 
 /** Random numbers at the upper end, and not endlessly many timers. */
 class LimitedRuntime extends VirtualRuntime {
@@ -26,7 +26,6 @@ class LimitedRuntime extends VirtualRuntime {
 
 class Thing implements Renewable<Thing> {
   validFor: number;
-  claim: object | undefined;
   lost: Error | undefined;
   list: RenewalList<Thing> | undefined;
   earlier: Thing | undefined;
@@ -48,7 +47,6 @@ class Thing implements Renewable<Thing> {
   confirm(sent: Moment, leaseTime: number): void {
     this.confirmed = sent;
     this.validFor = leaseTime;
-    this.claim = undefined;
   }
 }
 
@@ -126,7 +124,7 @@ class Kennel implements Renewer<Thing> {
   }
 }
 
-/** A watchdog that renews everything one by one, and to which messages grant things for two seconds. */
+/** A watchdog that renews everything one by one. */
 class Soloist extends Kennel {
   readonly answers: { readonly name: string; readonly failed: boolean }[] = [];
 
@@ -137,14 +135,6 @@ class Soloist extends Kennel {
 
   answered({ name }: Thing, failed: boolean): void {
     this.answers.push({ name, failed });
-  }
-
-  claim(name: string, fixed = false): Thing {
-    const thing = new Thing(name, this.clock.now(), this.leaseTime, fixed);
-    thing.claim = {};
-    thing.validFor = CLAIM;
-    this.watchdog.guard(thing, thing.confirmed);
-    return thing;
   }
 }
 
@@ -1120,168 +1110,17 @@ describe('a lease whose holder asks whether it is held', () => {
   });
 });
 
-describe('a lease that a message has granted for a while', () => {
-  it('is renewed at once, and then lasts for its whole time, which is no renewal', async () => {
+describe('a lease that began long before it is guarded', () => {
+  it('is renewed when a third of it has passed since its beginning, and only then', async () => {
     const soloist = new Soloist();
     const { runtime } = soloist;
-    const thing = soloist.claim('order');
-    await runtime.settle();
-    expect([soloist.renewals, soloist.leaseTimes]).toEqual([[{ name: 'order', at: 0 }], [LEASE]]);
-    expect(soloist.answers).toEqual([{ name: 'order', failed: false }]);
-    expect([thing.claim, thing.leaseEnd, soloist.renewedNames]).toEqual([undefined, LEASE, []]);
-    await runtime.advance(THIRD);
-    expect(soloist.renewals).toHaveLength(2);
-    expect(soloist.renewedNames).toEqual(['order']);
-  });
-
-  it('ends after that while if there is no answer', async () => {
-    const soloist = new Soloist();
-    const { runtime } = soloist;
-    soloist.answer = silence;
-    soloist.claim('order');
-    await runtime.advance(CLAIM);
-    expect(soloist.losses).toMatchObject([{ reason: 'unanswered', at: validity(CLAIM) }]);
-  });
-
-  it('ends at its own time if another lease, which ends later, is guarded as well', async () => {
-    const soloist = new Soloist(900);
-    const { runtime } = soloist;
-    soloist.guard('stock');
-    await runtime.advance(100);
-    soloist.answer = silence;
-    const thing = soloist.claim('order');
-    soloist.watchdog.drop(thing);
-    thing.validFor = 150;
-    thing.claim = {};
-    soloist.watchdog.guard(thing, soloist.clock.now());
-    await runtime.advance(150);
-    expect(soloist.losses).toMatchObject([{ name: 'order', reason: 'unanswered', at: 100 + validity(150) }]);
-  });
-
-  it('is lost if it is gone', async () => {
-    const soloist = new Soloist();
-    soloist.answer = async () => false;
-    soloist.claim('order');
-    await soloist.runtime.settle();
-    expect(soloist.losses).toMatchObject([{ reason: 'gone' }]);
-  });
-
-  it('is asked for again after a failure', async () => {
-    const soloist = new Soloist();
-    const { runtime } = soloist;
-    runtime.random = () => 0;
-    soloist.answer = fail;
-    const thing = soloist.claim('order');
-    await runtime.settle();
-    expect(soloist.answers).toEqual([{ name: 'order', failed: true }]);
-    expect(soloist.failures).toMatchObject([{ name: 'order', remainingTime: 1_978 }]);
-    soloist.answer = async () => true;
-    await runtime.advance(500);
-    expect(soloist.renewals.map(({ at }) => at)).toEqual([0, 500]);
-    expect(thing.leaseEnd).toBe(500 + LEASE);
-  });
-
-  it('is not renewed any more once it is confirmed, if it is fixed', async () => {
-    const soloist = new Soloist();
-    const { runtime } = soloist;
-    soloist.claim('order', true);
-    await runtime.advance(LEASE);
+    await runtime.advance(7_000);
+    soloist.guard('order', { monotonic: 2_000, wall: soloist.clock.now().wall - 5_000 });
+    await runtime.advance(4_999);
+    expect(soloist.renewals).toEqual([]);
+    await runtime.advance(1_001);
     expect(soloist.renewals).toHaveLength(1);
-    expect(soloist.losses).toMatchObject([{ reason: 'ended', at: validity(LEASE) }]);
-  });
-
-  it('may be held although its time is over, if the event loop was blocked before the answer was read', async () => {
-    const soloist = new Soloist();
-    const { runtime, watchdog } = soloist;
-    const late = latch();
-    soloist.answer = () => late.promise.then(() => true);
-    const thing = soloist.claim('order');
-    runtime.block(CLAIM);
-    expect([watchdog.judge(thing), soloist.losses]).toEqual(['unsure', []]);
-    late.open();
-    await runtime.settle();
-    expect(watchdog.judge(thing)).toBe('held');
-  });
-
-  it('is lost when the time is over that its answer can confirm, or if it is not asked for', async () => {
-    const soloist = new Soloist();
-    const { runtime, watchdog } = soloist;
-    soloist.answer = silence;
-    const [order, stock] = [soloist.claim('order'), soloist.claim('stock')];
-    watchdog.drop(stock);
-    runtime.block(validity(CLAIM));
-    expect([watchdog.judge(order), watchdog.judge(stock)]).toEqual(['unsure', 'lost']);
-    runtime.block(validity(LEASE) - validity(CLAIM));
-    expect(watchdog.judge(order)).toBe('lost');
-  });
-
-  it.each([
-    [3, true],
-    [2, false],
-  ])('waits for answers that have arrived, when a timer fires %d ms late', async (late, waits) => {
-    const soloist = new Soloist();
-    const { runtime } = soloist;
-    const answer = latch();
-    soloist.answer = () => answer.promise.then(() => true);
-    soloist.claim('order');
-    await runtime.advance(1_900);
-    const turn = runtime.nextTurn.bind(runtime);
-    runtime.nextTurn = (callback) => {
-      answer.open();
-      turn(callback);
-    };
-    runtime.block(validity(CLAIM) - 1_900 + late);
-    // The heartbeat is due at the end of the claim.
-    await runtime.advance(0);
-    expect(soloist.losses).toHaveLength(waits ? 0 : 1);
-  });
-
-  it('does not let other leases wait for answers', async () => {
-    const kennel = new Kennel();
-    const { runtime } = kennel;
-    kennel.answer = silence;
-    kennel.guard('order');
-    let turns = 0;
-    await runtime.advance(THIRD);
-    runtime.nextTurn = () => void turns++;
-    runtime.block(1_500);
-    await runtime.advance(0);
-    expect(turns).toBe(0);
-  });
-
-  it('is confirmed by asking for its whole lease', async () => {
-    const soloist = new Soloist();
-    const { runtime, watchdog } = soloist;
-    soloist.answer = silence;
-    const thing = soloist.claim('order', true);
-    await runtime.advance(100);
-    soloist.answer = async () => true;
-    await watchdog.confirmNow(thing);
-    expect(soloist.leaseTimes).toEqual([LEASE, LEASE]);
-    expect(thing.leaseEnd).toBe(100 + LEASE);
-  });
-
-  it('may still be held after its time, while two requests for its whole lease are unanswered', async () => {
-    const soloist = new Soloist();
-    const { runtime, watchdog } = soloist;
-    soloist.answer = silence;
-    const thing = soloist.claim('order');
-    void watchdog.confirmNow(thing);
-    runtime.block(CLAIM);
-    expect(watchdog.judge(thing)).toBe('unsure');
-  });
-
-  it('that is made shorter does not become longer by the answer to the request for its whole lease', async () => {
-    const soloist = new Soloist();
-    const { runtime, watchdog } = soloist;
-    const late = latch();
-    soloist.answer = () => late.promise.then(() => true);
-    const thing = soloist.claim('order', true);
-    soloist.answer = silence;
-    void watchdog.extend(thing, 5_000);
-    late.open();
-    await runtime.advance(CLAIM);
-    expect(soloist.losses).toMatchObject([{ reason: 'ended', at: validity(CLAIM) }]);
+    expect(soloist.renewals[0].at).toBeWithin(2_000 + THIRD - 1_000, 2_000 + THIRD + 1_000);
   });
 });
 

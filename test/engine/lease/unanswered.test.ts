@@ -424,7 +424,8 @@ describe('an acquisition whose answer is lost, late or wrong', () => {
         return { ...(await execute()), validUntil: runtime.wall() + 2_000 };
       });
       await (await process.locks.acquire('order', { type })).release();
-      const next = await other.locks.acquire('order', { type: 'write' });
+      // It lets those go first who heard of its own release.
+      const next = await runtime.until(other.locks.acquire('order', { type: 'write' }));
       await runtime.advance(1_600);
       expect((await other.backend.inspect(key)).queue).toHaveLength(1);
       await runtime.advance(1_400);

@@ -1,14 +1,12 @@
-import { BackendError, type Busy, CLAIM, type ReleaseRequest, type Wake } from '../../../lib/backends/lock-backend.js';
+import { BackendError, type Busy, HEAD_START, type ReleaseRequest } from '../../../lib/backends/lock-backend.js';
 import { Attempt } from '../../../lib/engine/ask/attempt.js';
 import type { HeldLock, LockKeeper } from '../../../lib/engine/hold/held-lock.js';
-import { validity } from '../../../lib/engine/hold/lease-clock.js';
 import { ms } from '../../support/lock-world.js';
-import { KEY, lockScene, type Sent, type TestWaiter, WAITER_TIMEOUT } from './scripted-scene.js';
+import { grantTo, inLine, KEY, lockOf, lockScene, WAITER_TIMEOUT } from './scripted-scene.js';
 
 type Scene = ReturnType<typeof lockScene>;
 
 const RELEASED = { released: true, listeners: 0, published: false, resent: false };
-const lockOf = ({ held }: TestWaiter) => held as HeldLock;
 
 /** A lock that this process holds. */
 const held = async (...settings: Parameters<typeof lockScene>) => {
@@ -616,11 +614,72 @@ describe('a queue of callers while a release of its process is unanswered', () =
     expect(backend.count('acquire')).toBe(2);
   });
 
-  it('lets a line decide who is next', async () => {
-    const { backend, arrive } = await departing('reentrant', { lines: true });
-    arrive();
-    await backend.last('release').answer({ ...RELEASED, listeners: 3 });
-    expect(backend.count('acquire')).toBe(2);
+  describe('that others hear of, who stand in no line, lets them go first', () => {
+    const heard = { ...RELEASED, listeners: 3 };
+
+    it('every second time, and not if nobody hears of it', async () => {
+      const { backend, queue, runtime, arrive } = await departing('reentrant', { lines: true });
+      const asksAfter: number[] = [];
+      for (const reply of [heard, heard, RELEASED, heard, heard]) {
+        const waiter = arrive();
+        const before = backend.count('acquire');
+        await backend.last('release').answer(reply);
+        const answered = runtime.monotonic();
+        while (backend.count('acquire') === before && runtime.monotonic() < answered + 100) await runtime.advance(1);
+        asksAfter.push(runtime.monotonic() - answered);
+        await backend.last('acquire').grant();
+        void queue.giveBack(lockOf(waiter));
+      }
+      expect(asksAfter.map((time) => time >= HEAD_START)).toEqual([true, false, false, true, false]);
+      expect(Math.max(...asksAfter)).toBeLessThan(HEAD_START + 2);
+    });
+
+    it('also if nobody waits here, as long as that', async () => {
+      const { backend, ends, runtime, arrive } = await departing('reentrant', { lines: true });
+      await backend.last('release').answer(heard);
+      await runtime.advance(HEAD_START - 1);
+      const waiter = arrive();
+      expect([backend.count('acquire'), ends.count]).toEqual([1, 0]);
+      await runtime.advance(2);
+      expect(backend.owners('acquire').slice(1)).toEqual([waiter.owner]);
+    });
+
+    it('and ends after that if still nobody waits', async () => {
+      const { backend, ends, runtime } = await departing('reentrant', { lines: true });
+      await backend.last('release').answer(heard);
+      expect(ends.count).toBe(0);
+      await runtime.advance(HEAD_START + 1);
+      expect([ends.count, backend.count('acquire')]).toEqual([1, 1]);
+    });
+
+    it('also when a caller has come and gone meanwhile', async () => {
+      const { backend, runtime, arrive, guest } = await departing('reentrant', { lines: true });
+      await backend.last('release').answer(heard);
+      const { leave } = guest();
+      leave();
+      await runtime.settle();
+      arrive();
+      expect(backend.count('acquire')).toBe(1);
+      await runtime.advance(HEAD_START + 1);
+      expect(backend.count('acquire')).toBe(2);
+    });
+
+    it('and lets a caller that tries once ask after that', async () => {
+      const { backend, runtime, trier } = await departing('reentrant', { lines: true });
+      await backend.last('release').answer(heard);
+      const once = trier();
+      expect([once.outcome, backend.count('acquire')]).toEqual([undefined, 1]);
+      await runtime.advance(HEAD_START + 1);
+      await backend.last('acquire').grant();
+      expect(once.outcome).toBe('held');
+    });
+
+    it('but does not keep a shutdown waiting', async () => {
+      const { backend, ends, services } = await departing('reentrant', { lines: true });
+      services.admission.isDraining = true;
+      await backend.last('release').answer(heard);
+      expect(ends.count).toBe(1);
+    });
   });
 
   it('asks nothing while a lock is being detached', async () => {
@@ -1172,17 +1231,6 @@ describe('a queue in which only the newest caller waits', () => {
 });
 
 describe('a queue of callers that waits in line', () => {
-  /** A caller that has a place, and rests. */
-  const inLine = async (type: Parameters<typeof lockScene>[0] = 'reentrant', options: object = {}) => {
-    const scene = lockScene(type, { lines: true });
-    const waiter = scene.arrive(options);
-    await scene.backend.last('acquire').busy();
-    await scene.backend.confirm();
-    const placed = scene.backend.last('acquire');
-    await placed.busy();
-    return { ...scene, waiter, placed };
-  };
-
   it('has no place before it listens, and enters the line then, and again with each request', async () => {
     const { backend, placed, waiter } = await inLine();
     expect(backend.types).toEqual(['line']);
@@ -1212,11 +1260,10 @@ describe('a queue of callers that waits in line', () => {
 
   it('ignores messages for places of other queues of its process', async () => {
     const { backend, waiter, placed } = await inLine();
-    const { nonce } = placed.request;
-    const grant = { nonce: nonce as string, token: 5, reserved: 0, after: 0 };
+    const { grant } = grantTo(placed);
     await backend.tell('line', { kind: 'message', owner: 'me:55' });
     await backend.tell('line', { kind: 'message', owner: 'me:55', lock: 'granted', grant });
-    expect([backend.count('acquire'), backend.count('accept')]).toEqual([2, 0]);
+    expect([backend.requests.length, waiter.outcome]).toEqual([2, undefined]);
     await backend.tell('line', { kind: 'message', owner: waiter.owner });
     expect(backend.count('acquire')).toBe(3);
     await backend.tell('line', { kind: 'message', owner: 'me:55' });
@@ -1224,12 +1271,14 @@ describe('a queue of callers that waits in line', () => {
     expect(backend.count('acquire')).toBe(3);
   });
 
-  it('asks after a message for a place that it has given up, because it has no other one', async () => {
+  it('leaves a place that it has given up once more when a message is for that, and asks, because it has no other one', async () => {
     const { backend, waiter, placed } = await inLine();
     await backend.tell('line');
     await backend.last('acquire').fail('unknown');
     expect(waiter.owner).not.toBe(placed.request.owner);
+    const removed = backend.count('removeWaiter');
     await backend.tell('line', { kind: 'message', owner: placed.request.owner });
+    expect(backend.owners('removeWaiter').slice(removed)).toEqual([placed.request.owner]);
     expect(backend.owners('acquire').slice(3)).toEqual([waiter.owner]);
   });
 
@@ -1237,7 +1286,9 @@ describe('a queue of callers that waits in line', () => {
     const { backend, runtime, waiter } = await inLine();
     backend.hold('refreshWaiters');
     await runtime.advance(WAITER_TIMEOUT / 3);
-    expect(backend.last('refreshWaiters').request).toEqual([{ key: KEY, type: 'reentrant', owner: waiter.owner }]);
+    const [refreshed] = backend.last('refreshWaiters').request;
+    expect(refreshed).toEqual({ key: KEY, type: 'reentrant', owner: waiter.owner, nonce: expect.any(String) });
+    expect(refreshed.nonce).not.toBe(backend.last('acquire').request.nonce);
     await backend.last('refreshWaiters').answer([false]);
     expect(backend.count('acquire')).toBe(3);
   });
@@ -1649,262 +1700,6 @@ describe('a queue of callers that waits in line', () => {
       await refuseAll({ backend, runtime });
       expect(backend.owners('acquire').slice(before)).toEqual([first.owner]);
       expect(backend.last('acquire').request.waiterTimeout).toBe(WAITER_TIMEOUT);
-    });
-  });
-
-  describe('begins before the backend has confirmed', () => {
-    const message = ({ request }: Sent, more: object = {}, grant: object = {}): Wake => ({
-      kind: 'message',
-      owner: request.owner,
-      lock: 'granted',
-      grant: { nonce: request.nonce as string, token: 5, reserved: 3, after: 0, ...grant },
-      ...more,
-    });
-
-    it('what a message grants to its place, once the request for the full lease has left', async () => {
-      const { backend, queue, runtime, waiter, placed } = await inLine();
-      await backend.tell('line', message(placed));
-      expect([backend.count('acquire'), backend.count('accept'), waiter.outcome]).toEqual([2, 1, undefined]);
-      expect(queue.holders).toHaveLength(1);
-      expect(backend.last('accept').request).toMatchObject({
-        key: KEY,
-        type: 'reentrant',
-        owner: placed.request.owner,
-        leaseTime: 30_000,
-        grant: { token: 5, nonce: placed.request.nonce },
-      });
-      backend.last('accept').request.sent();
-      expect(waiter.outcome).toBe('held');
-      const lock = lockOf(waiter);
-      expect([lock.owner, lock.token, lock.block?.size, lock.validFor, lock.fixed]).toEqual([
-        placed.request.owner,
-        5,
-        3,
-        CLAIM,
-        false,
-      ]);
-      await backend.last('accept').answer(true);
-      expect(lock.validFor).toBe(30_000);
-      await runtime.settle();
-      expect(backend.count('removeWaiter')).toBe(0);
-    });
-
-    it('and shows that the backend grants locks again', async () => {
-      const { backend, services, placed } = await inLine();
-      const refusal = {
-        key: 'lock:order',
-        error: new BackendError('OOM', 'unavailable', 'refused'),
-        at: 0,
-        isOver: false,
-      };
-      services.pendingAttempts.refusal = refusal;
-      await backend.tell('line', message(placed));
-      expect(refusal.isOver).toBe(true);
-    });
-
-    it('and asks for the next caller after the release', async () => {
-      const { backend, queue, runtime, waiter, placed, arrive } = await inLine();
-      await backend.tell('line', message(placed));
-      backend.last('accept').request.sent();
-      await backend.last('accept').answer(true);
-      await runtime.advance(100); // longer than the lock may stay in the process
-      const next = arrive();
-      await queue.giveBack(lockOf(waiter));
-      expect(backend.owners('acquire').slice(2)).toEqual([next.owner]);
-    });
-
-    it('with the answer if the request did not leave in time', async () => {
-      const { backend, runtime, waiter, placed } = await inLine();
-      await backend.tell('line', message(placed));
-      runtime.block(CLAIM / 2 + 1);
-      backend.last('accept').request.sent();
-      expect(waiter.outcome).toBeUndefined();
-      await backend.last('accept').answer(true);
-      expect(waiter.outcome).toBe('held');
-    });
-
-    it('serves nobody if the lock was lost before', async () => {
-      const { backend, queue, waiter, placed } = await inLine();
-      await backend.tell('line', message(placed));
-      const [lock] = queue.holders;
-      lock.lose(new Error('lost') as never);
-      backend.last('accept').request.sent();
-      await backend.last('accept').answer(true);
-      expect(waiter.outcome).toBeUndefined();
-      expect(backend.last('acquire').request.owner).toBe(waiter.owner);
-      expect(waiter.owner).not.toBe(placed.request.owner);
-    });
-
-    it.each<[string, (placed: Sent) => Wake]>([
-      ['has another nonce', (placed) => message(placed, {}, { nonce: 'forged' })],
-      ['grants nothing', (placed) => message(placed, { grant: undefined })],
-      ['begins in the future', (placed) => message(placed, {}, { after: 20 })],
-    ])('but asks if the message %s', async (_, messageFor) => {
-      const { backend, placed } = await inLine();
-      await backend.tell('line', messageFor(placed));
-      expect([backend.count('acquire'), backend.count('accept')]).toEqual([3, 0]);
-    });
-
-    it('but asks if messages may have been lost', async () => {
-      const { backend } = await inLine();
-      await backend.tell('line', { kind: 'resync' });
-      expect([backend.count('acquire'), backend.count('accept')]).toEqual([3, 0]);
-    });
-
-    it.each([
-      [CLAIM - 1, 0],
-      [CLAIM, 1],
-    ])('a lease of %i ms only if it is as long as the claim', async (leaseTime, accepted) => {
-      const { backend, placed } = await inLine('reentrant', { leaseTime: ms(leaseTime), fixed: true });
-      await backend.tell('line', message(placed));
-      expect(backend.count('accept')).toBe(accepted);
-    });
-
-    it.each([
-      [validity(CLAIM) - CLAIM / 2, 1],
-      [validity(CLAIM) - CLAIM / 2 + 1, 0],
-    ])('%i ms after the claim began only if half of it is left', async (late, accepted) => {
-      const { backend, runtime, placed } = await inLine();
-      runtime.block(late);
-      await backend.tell('line', message(placed));
-      expect(backend.count('accept')).toBe(accepted);
-    });
-
-    it.each([60_000, -5_000])('but not if the clocks have diverged since: by %i ms', async (gain) => {
-      const { backend, runtime, placed } = await inLine();
-      runtime.setWallClock(gain);
-      await backend.tell('line', message(placed));
-      expect(backend.count('accept')).toBe(0);
-    });
-
-    it('once, although it hears twice that the request has left', async () => {
-      const { backend, queue, waiter, placed } = await inLine();
-      await backend.tell('line', message(placed));
-      backend.last('accept').request.sent();
-      backend.last('accept').request.sent();
-      await backend.last('accept').answer(true);
-      expect([queue.holders, backend.count('release')]).toEqual([[waiter.held], 0]);
-    });
-
-    it('but loses it if the backend says that its owner does not hold the lock', async () => {
-      const { backend, queue, waiter, placed } = await inLine();
-      await backend.tell('line', message(placed));
-      backend.last('accept').request.sent();
-      await backend.last('accept').answer(false);
-      expect(lockOf(waiter).lost).toBeDefined();
-      expect(queue.holders).toEqual([]);
-    });
-
-    it('but not while an adoption has reserved the lock', async () => {
-      const { backend, queue, placed } = await inLine();
-      void queue.awaitClaim();
-      await backend.tell('line', message(placed));
-      expect([backend.count('accept'), backend.count('acquire')]).toEqual([0, 2]);
-    });
-
-    it('but asks for a permit beside others', async () => {
-      const { backend, arrive } = lockScene('permits', { lines: true });
-      const two = { permits: 2 };
-      arrive(two);
-      await backend.last('acquire').grant();
-      arrive(two);
-      await backend.last('acquire').busy();
-      await backend.confirm();
-      const placed = backend.last('acquire');
-      await placed.busy();
-      await backend.tell('line', message(placed));
-      expect([backend.count('accept'), backend.count('acquire')]).toEqual([0, 4]);
-    });
-
-    it('but not while another request for a permit is under way', async () => {
-      const { backend, queue, arrive } = lockScene('permits', { lines: true });
-      const ten = { permits: 10 };
-      const holders = [arrive(ten)];
-      await backend.last('acquire').busy();
-      await backend.confirm();
-      await backend.last('acquire').grant();
-      holders.push(arrive(ten));
-      await backend.last('acquire').grant();
-      arrive(ten);
-      arrive(ten);
-      const [placed, beside] = backend.sent('acquire').slice(3);
-      expect([placed.request.waiterTimeout, beside.request.waiterTimeout]).toEqual([WAITER_TIMEOUT, 0]);
-      for (const holder of holders) await queue.giveBack(lockOf(holder));
-      await placed.busy();
-      await backend.tell('line', message(placed));
-      expect([queue.holders, backend.count('accept')]).toEqual([[], 0]);
-      await beside.grant();
-      expect([queue.holders.length, backend.count('removeWaiter')]).toEqual([1, 0]);
-    });
-
-    it('but asks for a caller that tries once, which is first by then', async () => {
-      const { backend, queue, placed, waiter } = await inLine();
-      queue.line.dismiss(waiter, new Error('left'));
-      await backend.tell('line', message(placed));
-      expect([backend.count('accept'), queue.holders]).toEqual([0, []]);
-    });
-
-    it('but not for a caller that has left while its request is under way', async () => {
-      const { backend, queue, runtime, guest } = lockScene('reentrant', { lines: true });
-      const { leave } = guest();
-      await backend.last('acquire').busy();
-      await backend.confirm();
-      const asked = backend.last('acquire');
-      leave();
-      await runtime.settle();
-      await backend.tell('line', message(asked));
-      expect(backend.count('removeWaiter')).toBe(0);
-      await asked.busy();
-      expect([backend.count('accept'), queue.holders, backend.owners('removeWaiter')]).toEqual([
-        0,
-        [],
-        [asked.request.owner],
-      ]);
-    });
-
-    it('but not while a request is under way, nor twice', async () => {
-      const { backend, queue, placed, arrive } = await inLine();
-      await backend.tell('line');
-      await backend.tell('line', message(placed));
-      await backend.tell('line', message(backend.last('acquire')));
-      expect(backend.count('accept')).toBe(0);
-      const asked = backend.last('acquire');
-      await asked.busy();
-      expect(backend.count('acquire')).toBe(4);
-      const last = backend.last('acquire');
-      await last.busy();
-      await backend.tell('line', message(last));
-      arrive();
-      await backend.tell('line', message(last));
-      expect([backend.count('accept'), queue.holders.length]).toEqual([1, 1]);
-    });
-
-    it('but asks as another owner if the backend has released the owner of the place', async () => {
-      const { backend, waiter } = await inLine();
-      await backend.tell('line');
-      const asked = backend.last('acquire');
-      await asked.busy({ spent: true });
-      await backend.tell('line', message(asked));
-      expect(backend.count('accept')).toBe(0);
-      expect(backend.last('acquire').request.owner).toBe(waiter.owner);
-      expect(waiter.owner).not.toBe(asked.request.owner);
-    });
-
-    it('and lets no caller ask as the owner that holds the lock', async () => {
-      const { backend, queue, runtime, guest, arrive } = lockScene('reentrant', { lines: true });
-      const { waiter, leave } = guest();
-      const next = arrive();
-      await backend.last('acquire').busy();
-      await backend.confirm();
-      const placed = backend.last('acquire');
-      await placed.busy();
-      const { owner } = placed.request;
-      await backend.tell('line', message(placed));
-      expect([waiter.owner === owner, next.owner === owner]).toEqual([false, false]);
-      leave();
-      await runtime.settle();
-      backend.last('accept').request.sent();
-      expect([queue.holders.length, backend.count('removeWaiter')]).toEqual([next.outcome === 'held' ? 1 : 0, 0]);
     });
   });
 });

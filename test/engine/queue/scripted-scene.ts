@@ -13,6 +13,7 @@ import {
   SingleNodeWatch,
   type Subscription,
   type TransferRequest,
+  type WaiterRef,
   type Wake,
 } from '../../../lib/backends/lock-backend.js';
 import type { HeldLock } from '../../../lib/engine/hold/held-lock.js';
@@ -35,10 +36,9 @@ interface Requests {
   acquire: AcquireRequest;
   release: OwnerRef;
   transfer: TransferRequest;
-  refreshWaiters: readonly OwnerRef[];
+  refreshWaiters: readonly WaiterRef[];
   removeWaiter: OwnerRef;
   renew: RenewRequest;
-  accept: RenewRequest & { readonly grant: Grant; readonly sent: () => void };
 }
 export type Command = keyof Requests;
 
@@ -121,7 +121,7 @@ const RELEASED: ReleaseReply = { released: true, listeners: 0, published: false,
 const AUTOMATIC: Partial<Record<Command, (request: never) => unknown>> = {
   release: () => RELEASED,
   removeWaiter: () => undefined,
-  refreshWaiters: (waiters: readonly OwnerRef[]) => waiters.map(() => true),
+  refreshWaiters: (waiters: readonly WaiterRef[]) => waiters.map(() => true),
   renew: () => true,
 };
 
@@ -139,7 +139,9 @@ export class ScriptedBackend implements Partial<LockBackend> {
   readonly heard: Heard[] = [];
   /** Requests whose waiting in the backend was ended. */
   readonly stopped: AcquireRequest[] = [];
-  private readonly byTest = new Set<Command>(['acquire', 'transfer', 'accept']);
+  /** Grants with which callers began without asking. */
+  readonly begun: Grant[] = [];
+  private readonly byTest = new Set<Command>(['acquire', 'transfer']);
 
   constructor(private readonly runtime: VirtualRuntime) {}
 
@@ -191,7 +193,7 @@ export class ScriptedBackend implements Partial<LockBackend> {
   withLine(): void {
     this.line = {
       listen: (_key, _clientId, listener) => this.listen('line', listener),
-      accept: (request, grant, sent) => this.send('accept', { ...request, grant, sent }),
+      begun: (grant) => void this.begun.push(grant),
     };
   }
 
@@ -214,7 +216,7 @@ export class ScriptedBackend implements Partial<LockBackend> {
   release = (request: OwnerRef) => this.send('release', request);
   transfer = (request: TransferRequest) => this.send('transfer', request);
   removeWaiter = (request: OwnerRef) => this.send('removeWaiter', request);
-  refreshWaiters = (request: readonly OwnerRef[]) => this.send('refreshWaiters', request);
+  refreshWaiters = (request: readonly WaiterRef[]) => this.send('refreshWaiters', request);
   renew = (request: RenewRequest) => this.send('renew', request);
   subscribe = (_key: string, type: HeldType, _clientId: string, listener: (wake: Wake) => void) =>
     this.listen(type, listener);
@@ -323,6 +325,33 @@ export function lockScene(kind: QueueKind = 'reentrant', settings: SceneSettings
   const scene = sceneOf(settings, (services, name, key, onIdle) => new LockQueue(services, name, key, kind, onIdle));
   return { ...scene, ...arrivals(scene) };
 }
+
+/** A queue with one caller, which has a place in line, and rests. */
+export async function inLine(type: QueueKind = 'reentrant', options: Partial<AcquisitionTerms> = {}) {
+  const scene = lockScene(type, { lines: true });
+  const waiter = scene.arrive(options);
+  await scene.backend.last('acquire').busy();
+  await scene.backend.confirm();
+  const placed = scene.backend.last('acquire');
+  await placed.busy();
+  return { ...scene, waiter, placed };
+}
+
+type GrantMessage = Extract<Wake, { kind: 'message' }>;
+
+/** The message of a release that grants the lock to a place, with what its request asked for. */
+export function grantTo({ request }: Sent, grant: Partial<Grant> = {}): GrantMessage {
+  const { owner, nonce = '', grantLease = 0 } = request;
+  return {
+    kind: 'message',
+    owner,
+    lock: 'granted',
+    grant: { nonce, token: 5, reserved: 3, after: 0, lease: grantLease, ...grant },
+  };
+}
+
+/** The lock of a caller that holds it. */
+export const lockOf = ({ held }: TestWaiter): HeldLock => held as HeldLock;
 
 interface Arrivable {
   readonly queue: { enqueue(waiter: TestWaiter): void };

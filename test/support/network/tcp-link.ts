@@ -1,13 +1,16 @@
 import { connect, type Socket } from 'node:net';
 import { DelayLine } from './delay-line.js';
 
+/** Called before a chunk is forwarded. Returns its additional delay in milliseconds. */
+export type Hold = (chunk: Buffer) => number;
+
 /** The faults that a proxy applies to its connections. */
 export interface NetworkConditions {
   /** The delay in each direction, in milliseconds. */
   delay: number;
-  /** The additional delay of the next chunk, in milliseconds. `undefined`: no chunk is delayed. */
-  holdRequest: (() => number) | undefined;
-  holdReply: (() => number) | undefined;
+  /** The additional delay of a chunk, in milliseconds. `undefined`: no chunk is delayed. */
+  holdRequest: Hold | undefined;
+  holdReply: Hold | undefined;
   /** Replies are dropped on connections that carry a request that matches this. */
   dropAfter: RegExp | undefined;
   /** The connection is closed when the first reply is dropped. */
@@ -112,14 +115,14 @@ export class TcpLink {
     this.conditions.requests++;
     if (this.#begin.length < MEMORY) this.#begin += data.toString('latin1');
     this.#dropping ||= this.conditions.dropAfter?.test(data.toString('latin1')) ?? false;
-    const held = this.conditions.holdRequest?.() ?? 0;
+    const held = this.conditions.holdRequest?.(data) ?? 0;
     this.#held ||= held > 0;
     this.#requests.push(data, this.conditions.delay + held);
   }
 
   #reply(data: Buffer): void {
     if (!this.#dropping) {
-      this.#replies.push(data, this.conditions.delay + (this.conditions.holdReply?.() ?? 0));
+      this.#replies.push(data, this.conditions.delay + (this.conditions.holdReply?.(data) ?? 0));
       return;
     }
     this.#damaged = true;

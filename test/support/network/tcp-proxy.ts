@@ -1,7 +1,7 @@
 import { once } from 'node:events';
 import { createServer, type Server, type Socket } from 'node:net';
 import { freePort } from '../servers/free-port.js';
-import { type NetworkConditions, TcpLink } from './tcp-link.js';
+import { type Hold, type NetworkConditions, TcpLink } from './tcp-link.js';
 
 /**
  * A proxy on a free loopback port in front of the server on `targetPort`, which simulates network failures. At first,
@@ -74,7 +74,7 @@ export class TcpProxy {
    * connection. Delayed requests arrive even if their client has closed the connection meanwhile. Without an argument,
    * delays no more chunks. Chunks that are already delayed arrive on time, or with {@link letThrough}.
    */
-  holdUp(hold: { readonly requests?: () => number; readonly replies?: () => number } = {}): void {
+  holdUp(hold: { readonly requests?: Hold; readonly replies?: Hold } = {}): void {
     this.#conditions.holdRequest = hold.requests;
     this.#conditions.holdReply = hold.replies;
   }

@@ -118,7 +118,8 @@ export class ScriptMonitor {
     if (positions === undefined) {
       const names = args.map((_, index) => String(index + 1));
       const keys = await this.client.call('COMMAND', 'GETKEYS', name, ...names).catch((error: Error) => {
-        if (/no key arguments/i.test(error.message)) return [];
+        // PUBSUB has subcommands, whose names are not among these arguments.
+        if (/no key arguments|invalid command/i.test(error.message)) return [];
         throw error;
       });
       positions = (keys as string[]).map(Number);

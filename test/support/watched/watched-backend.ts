@@ -8,6 +8,7 @@ import {
   BackendError,
   type ExpectedHolders,
   type FlightBackend,
+  type Grant,
   type HeldType,
   type LockBackend,
   type LockState,
@@ -20,30 +21,29 @@ import {
   SingleNodeWatch,
   type Subscription,
   type TransferRequest,
+  type WaiterRef,
   type Wake,
 } from '../../../lib/backends/lock-backend.js';
 import type { QuorumMember } from '../../../lib/backends/quorum/quorum-member.js';
 import type { Runtime } from '../../../lib/backends/runtime.js';
 import { WatchedSynchronizers } from './watched-synchronizers.js';
 
-type Command =
-  | 'accept'
-  | Exclude<
-      keyof QuorumMember,
-      | 'description'
-      | 'connectionError'
-      | 'synchronizers'
-      | 'waits'
-      | 'line'
-      | 'flights'
-      | 'directory'
-      | 'health'
-      | 'adoptRefusal'
-      | 'canAcquireTogether'
-      | 'subscribe'
-      | 'listenToClient'
-      | 'close'
-    >;
+type Command = Exclude<
+  keyof QuorumMember,
+  | 'description'
+  | 'connectionError'
+  | 'synchronizers'
+  | 'waits'
+  | 'line'
+  | 'flights'
+  | 'directory'
+  | 'health'
+  | 'adoptRefusal'
+  | 'canAcquireTogether'
+  | 'subscribe'
+  | 'listenToClient'
+  | 'close'
+>;
 
 /** How a test interferes with a command. `execute` runs the command and returns its reply. */
 // biome-ignore lint/suspicious/noExplicitAny: the answers differ from command to command
@@ -85,6 +85,8 @@ export class WatchedBackend implements LockBackend {
   hasLines = true;
   /** Delivers the messages, as they are by default. */
   deliver: (wake: Wake, listener: (wake: Wake) => void) => void = (wake, listener) => listener(wake);
+  /** Grants with which callers began without asking. */
+  readonly begun: Grant[] = [];
   /** Whether the service listens for forced releases. */
   listensToClient = false;
 
@@ -209,7 +211,7 @@ export class WatchedBackend implements LockBackend {
   }
 
   refreshWaiters(
-    places: readonly OwnerRef[],
+    places: readonly WaiterRef[],
     waiterTimeout: number,
     keptLonger?: () => void,
   ): Promise<readonly boolean[]> {
@@ -260,8 +262,10 @@ export class WatchedBackend implements LockBackend {
     return (
       line && {
         listen: (key, clientId, listener) => this.watch((hear) => line.listen(key, clientId, hear), listener),
-        accept: (request, grant, sent) =>
-          this.run('accept', { ...request, grant }, () => line.accept(request, grant, sent)),
+        begun: (grant) => {
+          this.begun.push(grant);
+          line.begun(grant);
+        },
       }
     );
   }

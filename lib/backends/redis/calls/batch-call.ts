@@ -81,15 +81,6 @@ export class BatchCall<Request extends Batchable, Reply> implements ScriptReques
     return this.command.moment;
   }
 
-  get bySource(): boolean {
-    return this.command.bySource === true;
-  }
-
-  /** The connection on which it has left this process. */
-  get socket(): object | undefined {
-    return this.call.socket;
-  }
-
   get divisible(): boolean {
     return this.items.length > 1;
   }

@@ -23,8 +23,6 @@ export interface BatchedScript<Request extends Batchable, Reply> {
   readonly limited: boolean;
   /** See `ScriptRequest`. */
   readonly moment?: number | undefined;
-  /** See `ScriptRequest`. Default: false. */
-  readonly bySource?: boolean;
   /** Default: `locks`. */
   readonly subject?: Subject;
   /** The keys that an error of the whole call concerns; undefined: the call has several requests. */

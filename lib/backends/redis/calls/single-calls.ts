@@ -18,9 +18,6 @@ export interface SingleReply {
  */
 type Limit = 'in time' | 'any time' | number;
 
-/** After this many turns of the event loop, a command is not written because its connection is broken. */
-const TURNS_TO_WRITE = 10;
-
 type SingleRequest = BatchedRequest<Batchable, SingleReply>;
 
 /**
@@ -60,20 +57,6 @@ export class SingleCalls implements BatchCallOwner<Batchable, SingleReply> {
     return this.send(script, keys, args, moment);
   }
 
-  /**
-   * Like {@link call}, with the source of the script, so that one call is enough.
-   *
-   * @param written called when the call has left this process, unless its connection is broken
-   */
-  callAndNotify(
-    script: Script,
-    keys: readonly string[],
-    args: readonly string[],
-    written: () => void,
-  ): Promise<SingleReply> {
-    return this.send(script, keys, args, 'any time', written);
-  }
-
   /** Rejects all calls that have no answer. */
   close(): void {
     this.closed = true;
@@ -96,41 +79,22 @@ export class SingleCalls implements BatchCallOwner<Batchable, SingleReply> {
 
   callEnded(): void {}
 
-  private send(
-    script: Script,
-    keys: readonly string[],
-    args: readonly string[],
-    limit: Limit,
-    written?: () => void,
-  ): Promise<SingleReply> {
+  private send(script: Script, keys: readonly string[], args: readonly string[], limit: Limit): Promise<SingleReply> {
     const { connection, runtime, commandTimeout } = this;
     return new Promise((resolve, reject) => {
       if (this.closed) return reject(closedError(connection));
       const item: SingleRequest = new BatchedRequest({ key: keys[0] }, resolve, reject);
       this.pending.set(item, undefined);
-      const command = new SingleScript(script, keys, args, limit, this.subject, written !== undefined);
+      const command = new SingleScript(script, keys, args, limit, this.subject);
       const send = () => {
         if (item.settled) return;
         item.deadline = runtime.monotonic() + commandTimeout;
         const call = new BatchCall(this, command, [item], new Dispatch());
         this.startTimer(item, call);
         call.send();
-        if (written !== undefined) this.whenWritten(item, call, written);
       };
       runtime.detached(() => process.nextTick(send));
     });
-  }
-
-  /** ioredis writes commands at once, and node-redis before the next turn of the event loop. */
-  private whenWritten(
-    item: SingleRequest,
-    call: BatchCall<Batchable, SingleReply>,
-    written: () => void,
-    turns = TURNS_TO_WRITE,
-  ): void {
-    if (item.settled) return;
-    if (call.socket !== undefined) written();
-    else if (turns > 0) this.runtime.nextTurn(() => this.whenWritten(item, call, written, turns - 1));
   }
 
   private startTimer(item: SingleRequest, call: BatchCall<Batchable, SingleReply>): void {
@@ -159,7 +123,6 @@ class SingleScript implements BatchedScript<Batchable, SingleReply> {
     private readonly values: readonly string[],
     private readonly limit: Limit,
     readonly subject: Subject,
-    readonly bySource: boolean,
   ) {}
 
   get limited(): boolean {

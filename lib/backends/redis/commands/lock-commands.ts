@@ -6,15 +6,15 @@ import {
   type AdoptReply,
   type AdoptRequest,
   type ExpectedHolders,
-  type Grant,
   type HeldType,
+  hasLine,
   isReadWrite,
   KEPT_FAR_BACK,
   type LockState,
   type OwnerRef,
-  type RenewRequest,
   type TransferRequest,
   type TypeWithLine,
+  type WaiterRef,
 } from '../../lock-backend.js';
 import { servesLines } from '../../owner-ids.js';
 import { keysOf } from '../calls/item-answer.js';
@@ -57,7 +57,8 @@ export async function enterLine(request: AcquireRequest, context: ScriptContext)
     args.push(String(Number(type === 'read')), String(Number(request.pastLine ?? false)));
   } else {
     if (type === 'fenced') keys.push(fencingToken(key));
-    args.push(type === 'permits' ? String(request.permits) : nonce);
+    args.push(nonce, String(request.grantLease ?? leaseTime));
+    if (type === 'permits') args.push(String(request.permits));
   }
   if (newest !== undefined) args.push(String(newest.superseded), String(newest.order ?? ''));
   const script = scripts[ENTER_SCRIPTS[type as TypeWithLine]];
@@ -80,27 +81,6 @@ export async function enterLine(request: AcquireRequest, context: ScriptContext)
 function newestCall(superseded: unknown, order?: unknown): Pick<AcquireReply, 'newest'> {
   if (typeof superseded !== 'number' || superseded < 0) return {};
   return { newest: { superseded, order: typeof order === 'number' ? order : undefined } };
-}
-
-/**
- * Sets the full lease of a lock that was granted.
- *
- * @param sent called when the request has left this process, or was answered with true
- */
-export async function accept(
-  { key, owner, leaseTime }: RenewRequest,
-  { token, reserved }: Grant,
-  sent: () => void,
-  { connection, highestToken, single }: ScriptContext,
-): Promise<boolean> {
-  highestToken.note(token + reserved);
-  const args = [owner, String(leaseTime)];
-  const { reply, call } = await single.callAndNotify(scripts['accept-grant-1'], [key], args, sent);
-  const server = connection.description;
-  const [time, isHeld] = arrayOf(reply, server).map((part) => integerOf(part, server));
-  connection.scripts.sampleClock(call, [key], time);
-  if (isHeld === 1) sent();
-  return isHeld === 1;
 }
 
 /** Takes over a detached lock from the owner of its ticket. */
@@ -163,7 +143,7 @@ export async function forceRelease(
  * each says how many times the waiterTimeout it is kept.
  */
 export async function refreshWaiters(
-  waiters: readonly OwnerRef[],
+  waiters: readonly WaiterRef[],
   waiterTimeout: number,
   context: ScriptContext,
   keptLonger?: () => void,
@@ -180,8 +160,8 @@ export async function refreshWaiters(
   return times.map((time) => time > 0);
 }
 
-function groupByLock(waiters: readonly OwnerRef[]): OwnerRef[][] {
-  const groups = new Map<string, OwnerRef[]>();
+function groupByLock(waiters: readonly WaiterRef[]): WaiterRef[][] {
+  const groups = new Map<string, WaiterRef[]>();
   for (const waiter of waiters) {
     const name = `${waiter.type} ${waiter.key}`;
     const group = groups.get(name);
@@ -192,15 +172,18 @@ function groupByLock(waiters: readonly OwnerRef[]): OwnerRef[][] {
 }
 
 async function refresh(
-  group: readonly OwnerRef[],
+  group: readonly WaiterRef[],
   waiterTimeout: number,
   context: ScriptContext,
 ): Promise<readonly number[]> {
   const { single, connection } = context;
-  const script = LOCK_SCRIPTS[group[0].type].waiters?.refresh;
+  const [{ key, type }] = group;
+  const script = LOCK_SCRIPTS[type].waiters?.refresh;
   if (script === undefined) return [];
-  const publish = await context.publishMode.command(group[0].key);
-  const args = [publish, String(waiterTimeout), ...group.map(({ owner }) => owner)];
+  const args: string[] = [await context.publishMode.command(key)];
+  if (hasLine(type)) args.push(tokenClock(connection, key));
+  args.push(String(waiterTimeout));
+  for (const { owner, nonce = '' } of group) args.push(...(hasLine(type) ? [owner, nonce] : [owner]));
   const reply = await single.call(scripts[script.name], keysOf(script.keys, [group[0]]), args);
   const server = connection.description;
   return arrayOf(reply, server).map((answer) => integerOf(answer, server));
@@ -210,8 +193,10 @@ async function refresh(
 export async function removeWaiter(waiter: OwnerRef, context: ScriptContext): Promise<void> {
   const script = LOCK_SCRIPTS[waiter.type].waiters?.remove;
   if (script === undefined) return;
-  const publish = await context.publishMode.command(waiter.key);
-  await context.single.call(scripts[script.name], keysOf(script.keys, [waiter]), [publish, waiter.owner]);
+  const { key, type, owner } = waiter;
+  const args: string[] = [await context.publishMode.command(key)];
+  if (hasLine(type)) args.push(tokenClock(context.connection, key));
+  await context.single.call(scripts[script.name], keysOf(script.keys, [waiter]), [...args, owner]);
 }
 
 /** Makes the tokens of a lock continue above `token`. */

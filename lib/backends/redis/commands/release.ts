@@ -4,6 +4,7 @@ import type { BatchedScript } from '../calls/batched-script.js';
 import { keysOf, refuseFailure } from '../calls/item-answer.js';
 import type { RedisConnection } from '../connection/redis-connection.js';
 import type { ScriptCall } from '../connection/script-call.js';
+import { tokenClock } from '../lock-keys.js';
 import { integerOf } from '../reply-shape.js';
 import { scripts } from '../scripts.js';
 import { LOCK_SCRIPTS, type LockScript } from './lock-scripts.js';
@@ -13,9 +14,7 @@ import { LOCK_SCRIPTS, type LockScript } from './lock-scripts.js';
  */
 const NOT_HELD = -1;
 const NOT_PUBLISHED = -2;
-
-/** The scripts that want to know whether they can count all who listen outside the line. */
-const SERVES_LINES: readonly string[] = ['release-reentrant', 'release-permits'];
+const NOT_SERVED = -3;
 
 const UNSENT: ReleaseReply = { released: false, listeners: 0, published: false, resent: false };
 
@@ -31,12 +30,14 @@ export class ReleaseBatch implements BatchedScript<MemberReleaseRequest, Release
    * @param publish the command by which waiters are notified: PUBLISH or SPUBLISH
    * @param others returns how many of the clients that received the message belong to other processes; `head` is the
    *   waiter that a fair lock notified
+   * @param mayNotServe called when the user may not serve the line of a lock
    */
   constructor(
-    type: HeldType,
+    private readonly type: HeldType,
     private readonly connection: RedisConnection,
     private readonly publish: () => string,
     private readonly countOthers: (owner: OwnerRef, received: number, head: string | undefined) => number,
+    private readonly mayNotServe: () => void,
   ) {
     this.form = LOCK_SCRIPTS[type].release;
     this.script = scripts[this.form.name];
@@ -52,14 +53,9 @@ export class ReleaseBatch implements BatchedScript<MemberReleaseRequest, Release
 
   args(requests: readonly MemberReleaseRequest[]): string[] {
     const args = [requests[0].quietly ? '' : this.publish()];
-    if (SERVES_LINES.includes(this.form.name)) args.push(this.countsAll(args[0]) ? '' : '1');
+    if (this.type !== 'fair') args.push(tokenClock(this.connection, requests[0].key));
     for (const { owner } of requests) args.push(owner);
     return args;
-  }
-
-  /** Whether the server that publishes counts all who listen. A node of a cluster counts only its own clients. */
-  private countsAll(publish: string): boolean {
-    return publish === 'SPUBLISH' || !this.connection.isCluster;
   }
 
   read(reply: unknown, index: number, request: MemberReleaseRequest, call: ScriptCall): ReleaseReply {
@@ -68,7 +64,10 @@ export class ReleaseBatch implements BatchedScript<MemberReleaseRequest, Release
     const server = this.connection.description;
     const { resent } = call;
     const [result, detail] = Array.isArray(answer) ? answer : [answer];
-    const received = integerOf(result, server);
+    const integer = integerOf(result, server);
+    const isServed = integer > NOT_SERVED;
+    if (!isServed) this.mayNotServe();
+    const received = isServed ? integer : NOT_SERVED - integer;
     if (received === NOT_HELD) {
       return { released: false, listeners: 0, published: false, resent, at: integerOf(detail, server) };
     }

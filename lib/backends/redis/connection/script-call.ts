@@ -25,8 +25,6 @@ export interface ScriptRequest {
   readonly moment?: number | undefined;
   /** Whether the caller repeats the call in parts if its keys are on different nodes. */
   readonly divisible: boolean;
-  /** Whether the server gets the source of the script at once, and not only if it does not know the checksum. */
-  readonly bySource: boolean;
   /**
    * Whether the call may be made a second time if the first one got no answer, or reached a replica: it has a
    * {@link deadline}, and its callers still wait for it.
@@ -61,10 +59,9 @@ export class ScriptCall implements Delivery {
   /** @param time what the script gets as its first argument */
   send(time: string | undefined, done: (reply: unknown) => void, fail: (error: unknown) => void): void {
     if (this.abandoned) return;
-    const { script, bySource } = this.request;
+    const { script } = this.request;
     this.time = time;
     const command = commandOf(this.request, time);
-    if (bySource) return this.write('eval', [script.source, ...command.slice(1)], done, fail);
     this.write('evalsha', command, done, (error) => {
       // The caller has stopped waiting, so the script must not be executed any more.
       if (!isUnknownScript(error) || this.abandoned) return fail(error);

@@ -14,7 +14,7 @@ export function wakeListener(listener: (wake: Wake) => void, ownerOf?: (channel:
   };
 }
 
-/** Turns the messages of scripts/includes/line/serve-line.lua into wake-ups of a client that waits in line. */
+/** Turns the messages of scripts/includes/line/tell-line.lua and grant-to.lua into wake-ups of a client that waits in line. */
 export function lineListener(listener: (wake: Wake) => void): ChannelListener {
   return {
     message: (_, text) => {
@@ -27,9 +27,12 @@ export function lineListener(listener: (wake: Wake) => void): ChannelListener {
   };
 }
 
-/** What a message says about the grant: see scripts/includes/line/token-of-grant.lua. Undefined if that is not enough. */
+/**
+ * What a message says about the grant: see scripts/includes/line/grant-to.lua. Undefined if that is not enough, as in the
+ * messages of earlier versions, which do not say the lease.
+ */
 function grantOf([nonce, ...numbers]: readonly string[]): Grant | undefined {
-  const [token, reserved, after] = numbers.map(Number);
-  const isWhole = [token, reserved, after].every((number) => Number.isSafeInteger(number) && number >= 0);
-  return isWhole ? { nonce, token, reserved, after } : undefined;
+  const [token, reserved, after, lease] = numbers.map(Number);
+  const isWhole = [token, reserved, after, lease].every((number) => Number.isSafeInteger(number) && number >= 0);
+  return isWhole ? { nonce, token, reserved, after, lease } : undefined;
 }

@@ -310,8 +310,7 @@ describe('acquire-all', () => {
   });
 
   it('lets a reader pass others in line only if it says so', async () => {
-    await world.redis.zadd('nestjs_redis_lock_turns:{b}', 1, 'd:1');
-    await world.redis.zadd('nestjs_redis_lock_turns_until:{b}', (await world.now()) + MINUTE, 'd:1');
+    await world.addPlaces({ 'd:1': MINUTE }, 't write', '{b}');
     const acquire = (...pastLine: string[]) =>
       world.run('acquire-all', keysOf('a', 'b'), [
         LATER,

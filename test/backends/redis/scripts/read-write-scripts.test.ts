@@ -21,14 +21,8 @@ class ReadWriteWorld extends ScriptWorld {
   }
 
   /** Writers in the line of the lock `a`, in order, each with the time from now after which its place lapses. */
-  async wait(writers: Record<string, number>): Promise<number> {
-    const now = await this.now();
-    for (const [position, [owner, time]] of Object.entries(writers).entries()) {
-      await this.redis.zadd('nestjs_redis_lock_turns:{a}', position + 1, owner);
-      await this.redis.zadd('nestjs_redis_lock_turns_until:{a}', now + time, owner);
-      await this.redis.hset('nestjs_redis_lock_turns_terms:{a}', owner, 't write');
-    }
-    return now;
+  wait(writers: Record<string, number>): Promise<number> {
+    return this.addPlaces(writers, 't write');
   }
 
   /** When the places of the line lapse. */
@@ -73,12 +67,13 @@ describe('acquire-read', () => {
     await world.expectLease('a', 3 * MINUTE);
   });
 
-  it('gives a reader that asks again a shorter lease, and the lock the longest of those that are left', async () => {
-    await world.read({ 'd:1': MINUTE, 'c:1': 3 * MINUTE });
-    await acquire('c:1', { lease: 2 * MINUTE });
-    await world.expectLease('a', 2 * MINUTE);
-    await acquire('c:1', { lease: MINUTE / 2 });
-    await world.expectLease('a', MINUTE);
+  it('gives a reader that asks again no shorter lease than it has', async () => {
+    await world.read({ 'd:1': MINUTE, 'c:1': 2 * MINUTE });
+    for (const lease of [MINUTE, 3 * MINUTE]) {
+      await acquire('c:1', { lease });
+      const longest = Math.max(lease, 2 * MINUTE);
+      for (const key of ['a', READ_LEASE('c:1')]) await world.expectLease(key, longest);
+    }
   });
 
   it('waits for the writer, and names it', async () => {
@@ -187,6 +182,14 @@ describe('acquire-write', () => {
     await acquire('c:1');
     await world.expectLease('a', 2 * MINUTE);
   });
+
+  it('gives a writer that asks again no shorter lease than it has, and each a fresh one', async () => {
+    await world.write('c:1', 2 * MINUTE);
+    await acquire('c:1');
+    await world.expectLease('a', 2 * MINUTE);
+    await acquire('c:1', { lease: 3 * MINUTE });
+    await world.expectLease('a', 3 * MINUTE);
+  });
 });
 
 describe('release-read', () => {
@@ -195,7 +198,7 @@ describe('release-read', () => {
     world.run(
       'release-read',
       owners.flatMap((owner) => ['a', READ_LEASE(owner)]),
-      ['PUBLISH', ...owners],
+      ['PUBLISH', CLOCK, ...owners],
     );
 
   it('frees the lock when the last reader leaves, and wakes a writer', async () => {
@@ -271,7 +274,7 @@ describe('release-read', () => {
 
 describe('release-write', () => {
   const world = new ReadWriteWorld();
-  const release = (owner: string) => world.run('release-write', ['a', READ_LEASE(owner)], ['PUBLISH', owner]);
+  const release = (owner: string) => world.run('release-write', ['a', READ_LEASE(owner)], ['PUBLISH', CLOCK, owner]);
 
   it('frees the lock, and wakes all who wait', async () => {
     await world.write('c:1');
@@ -298,7 +301,7 @@ describe('release-write', () => {
     let reply: unknown;
     const heard = await world.published(async () => {
       const keys = ['a', READ_LEASE('d:1'), 'b', READ_LEASE('c:2', 'b')];
-      reply = await world.run('release-write', keys, ['PUBLISH', 'd:1', 'c:2']);
+      reply = await world.run('release-write', keys, ['PUBLISH', CLOCK, 'd:1', 'c:2']);
     });
     expect(reply).toEqual([[-1, expect.any(Number)], 1]);
     expect((reply as [number, number][])[0][1]).toBeGreaterThanOrEqual(before);
@@ -338,8 +341,8 @@ describe('renew-read and renew-write', () => {
       0,
       failed,
     ]);
-    expect(await world.run('release-read', keys, ['PUBLISH', 'c:1', 'c:1'])).toEqual([0, failed]);
-    expect(await world.run('release-write', keys, ['PUBLISH', 'c:1', 'c:1'])).toEqual([
+    expect(await world.run('release-read', keys, ['PUBLISH', CLOCK, 'c:1', 'c:1'])).toEqual([0, failed]);
+    expect(await world.run('release-write', keys, ['PUBLISH', CLOCK, 'c:1', 'c:1'])).toEqual([
       [-1, expect.any(Number)],
       failed,
     ]);
@@ -371,8 +374,9 @@ describe('renew-read and renew-write', () => {
 
 describe('refresh-places-1 and remove-place-1, of readers and writers', () => {
   const world = new ReadWriteWorld();
-  const refresh = (...owners: string[]) => world.run('refresh-places-1', ['a'], ['PUBLISH', MINUTE, ...owners]);
-  const remove = (owner: string) => world.run('remove-place-1', ['a'], ['PUBLISH', owner]);
+  const refresh = (...owners: string[]) =>
+    world.run('refresh-places-1', ['a'], ['PUBLISH', CLOCK, MINUTE, ...owners.flatMap((owner) => [owner, ''])]);
+  const remove = (owner: string) => world.run('remove-place-1', ['a'], ['PUBLISH', CLOCK, owner]);
 
   it('keep those that are still alive', async () => {
     const now = await world.wait({ 'c:1': 5_000, 'c:2': -1, 'c:3': 5_000, 'd:1': 5_000 });

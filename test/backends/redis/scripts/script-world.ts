@@ -1,3 +1,4 @@
+import type { Redis } from 'ioredis';
 import { tokenClock } from '../../../../lib/backends/redis/lock-keys.js';
 import { type ScriptName, scripts } from '../../../../lib/backends/redis/scripts.js';
 import { RedisWorld } from '../redis-world.js';
@@ -12,20 +13,72 @@ export const AHEAD = 4_000_000_000_000_000;
 export const PLACES = 'nestjs_redis_lock_turns:{a}';
 export const LAPSES = 'nestjs_redis_lock_turns_until:{a}';
 export const TERMS = 'nestjs_redis_lock_turns_terms:{a}';
-/** A lock is granted to the first place in its line for this long, in ms. */
-export const CLAIM = 1_000;
-/** A release leaves a free lock to clients outside the line for this long, in ms. */
+/** The lease with which these places are granted a lock, in ms. */
+export const GRANT = 20_000;
+/** A release leaves a free lock to clients outside the line, or to those who were told of it, for this long, in ms. */
 export const HEAD_START = 10;
+/** The longest time that a script believes of this, in ms. */
+export const LONGEST_HEAD_START = 5_000;
 /** A place that wants a lock which n may hold has n times this fraction of a ms in the time at which it lapses. */
 export const PERMIT = 1 / 2_048;
 
 type Argument = string | number;
 
+/** The terms of a place that is granted the lock: see place-of.lua. */
+export function grantTerms(terms: Readonly<Record<string, Argument>> = {}): string {
+  const usual = { kind: 'r', isCounted: 1, lease: GRANT, keep: 60_000, permits: 0, reserve: 0, highest: 0, since: 1 };
+  return `l ${Object.values({ ...usual, server: '0x0', nonce: '-', ...terms }).join(' ')}`;
+}
+
+function channelsOf(owners: readonly string[], tag = '{a}'): string[] {
+  return owners.map((owner) => `nestjs_redis_lock_turn:${tag}:${owner.split(':')[0]}`);
+}
+
 /** Runs single scripts on a server, with keys and arguments as the library sends them. */
 export class ScriptWorld extends RedisWorld {
+  private ears!: Redis;
+
   constructor() {
     super();
+    beforeAll(() => {
+      this.ears = this.server.client();
+    });
     beforeEach(() => this.redis.flushall());
+    afterEach(() => this.ears.unsubscribe());
+  }
+
+  /** Listens to the channels of these places in the line of the lock `a`, as their processes do. */
+  async listen(...owners: string[]): Promise<void> {
+    await this.ears.subscribe(...channelsOf(owners));
+  }
+
+  /** The opposite of {@link listen}. */
+  async deafen(...owners: string[]): Promise<void> {
+    await this.ears.unsubscribe(...channelsOf(owners));
+  }
+
+  /**
+   * Adds places at the end of the line of the lock `a`, each with the ms from now after which it lapses and, as a
+   * fraction, how many may hold the lock with it. Their processes listen. Returns the time.
+   *
+   * @param terms of all of them; by default, they are granted the lock
+   * @param tag of another lock
+   */
+  async addPlaces(places: Readonly<Record<string, number>>, terms?: string, tag = '{a}'): Promise<number> {
+    const now = await this.now();
+    const [inOrder, lapses, allTerms] = [PLACES, LAPSES, TERMS].map((key) => key.replace('{a}', tag));
+    const before = await this.redis.zcard(inOrder);
+    const entries = Object.entries(places);
+    const termsFor = (time: number) => {
+      const permits = Math.round((((time % 1) + 1) % 1) / PERMIT);
+      const keep = Math.max(0, Math.floor(time));
+      return grantTerms(permits > 0 ? { kind: 'p', keep, permits } : { keep });
+    };
+    await this.redis.zadd(inOrder, ...entries.flatMap(([owner], i) => [before + i + 1, owner]));
+    await this.redis.zadd(lapses, ...entries.flatMap(([owner, time]) => [now + time, owner]));
+    await this.redis.hset(allTerms, ...entries.flatMap(([owner, time]) => [owner, terms ?? termsFor(time)]));
+    await this.ears.subscribe(...channelsOf(Object.keys(places), tag));
+    return now;
   }
 
   /** By its digest, as the library does. */
@@ -100,6 +153,15 @@ export class ScriptWorld extends RedisWorld {
       listener.disconnect();
     }
     return heard;
+  }
+
+  /**
+   * The messages that clients in line get meanwhile: `{lock}:client message`. Only their channels are listened to,
+   * because a release counts who listens to it.
+   */
+  async told(work: () => Promise<unknown>): Promise<string[]> {
+    const turns = 'nestjs_redis_lock_turn:';
+    return (await this.published(work, `${turns}*`)).map((message) => message.slice(turns.length));
   }
 
   /** How long the server keeps the key, in ms. At most `most`, and not much less. */

@@ -75,5 +75,5 @@ redis.call('HDEL', lock, owner)
 redis.pcall('DEL', wanted)
 -- The lock is released even if the user may not publish.
 local listeners = redis.pcall(publish, prefixed('redisson_lock__channel', lock), '0')
-pcall(serveLine, lock, publish, type(listeners) == 'number' and listeners or 0)
+pcall(tellLine, lock, publish, clock, type(listeners) == 'number' and listeners or 0)
 return { type(listeners) == 'number' and listeners or NOT_PUBLISHED, isStored, refusal }

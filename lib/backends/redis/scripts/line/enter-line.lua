@@ -13,13 +13,14 @@
   ARGV[5]  owner
   ARGV[6]  waiterTimeout: ms after which its place lapses
   ARGV[7]  PUBLISH or SPUBLISH
-  ARGV[8]  nonce of its place, or '': see token-of-grant.lua
-  ARGV[9]  only if the newest caller supersedes the one before: how many calls its process has superseded
-  ARGV[10] with ARGV[9]: the order that an earlier request of the same call was given, or ''
+  ARGV[8]  nonce of its place, or ''
+  ARGV[9]  for how many ms its place is granted the lock
+  ARGV[10] only if the newest caller supersedes the one before: how many calls its process has superseded
+  ARGV[11] with ARGV[10]: the order that an earlier request of the same call was given, or ''
 
   Returns { token, reserved, 1 }, or { ttl, holder or '', held as or '', place } when busy, with the place as
   enterPlace returns it. Without a holder, the lock is left to clients outside the line for that time.
-  With ARGV[9], { token, reserved, superseded } and { ..., superseded, order }: how many calls this one has superseded, and
+  With ARGV[10], { token, reserved, superseded } and { ..., superseded, order }: how many calls this one has superseded, and
   its order among them. -1 calls when it is busy because a later call has superseded it, and when it was granted the lock
   before a later call came.
   Returns { 'expired', server time in ms } when it runs too late.
@@ -29,13 +30,17 @@
 -- @includes
 local clock, lock, counter = KEYS[1], KEYS[2], KEYS[3]
 local reserve, owner, waiterTimeout, publish = tonumber(ARGV[4]), ARGV[5], tonumber(ARGV[6]), ARGV[7]
-local superseded, order = ARGV[9], tonumber(ARGV[10])
+local superseded, order = ARGV[10], tonumber(ARGV[11])
+local line = lineOf(lock)
+
+local function describe(keep)
+  local listeners = listenersInLine(line, publish, clock, { owner })
+  local isCounted = listeners and listeners[2] > 0
+  return termsOfPlace(micros, counter and 'f' or 'r', isCounted, ARGV[9], keep, 0, reserve, ARGV[2], ARGV[8])
+end
 
 local function enterBehind(busy)
-  local newTerms = ARGV[8] ~= ''
-    and termsOfGrant(ARGV[8], reserve, ARGV[2], clock, counter and 'f' or 'r')
-    or nil
-  local place = enterPlace(lock, owner, micros, waiterTimeout, newTerms)
+  local place = enterPlace(line, owner, micros, waiterTimeout, describe)
   return { busy[1], busy[2] or '', busy[3] or '', place, superseded, order }
 end
 
@@ -46,27 +51,22 @@ if busy and not superseded then
 end
 
 -- @includes
-local places, lapses, terms = lineOf(lock)
-local now = math.floor(micros / 1000)
-
 if superseded then
-  superseded, order = enterAsNewest(lock, publish, owner, tonumber(superseded), order, micros, waiterTimeout)
+  superseded, order = enterAsNewest(lock, publish, owner, tonumber(superseded), order, micros, waiterTimeout, describe)
   if superseded == -1 and (busy or redis.call('EXISTS', lock) == 0) then
     return { busy and busy[1] or 0, busy and busy[2] or '', '', 0, -1 }
   end
 end
 if not busy and redis.call('EXISTS', lock) == 0 then
-  local first = firstInLine(places, lapses, terms, now)
-  if first and first ~= owner then
-    local told = serveLine(lock, publish)
-    busy = whyOwnerWaits(lock, owner) or told or whyHeadStartWaits(lock, lapses, now)
-  end
+  local othersFirst = serveLine(lock, publish, clock, nil, owner)
+  busy = othersFirst and (whyOwnerWaits(lock, owner) or othersFirst)
 end
 if busy then
   return enterBehind(busy)
 end
 
-leaveLine(places, lapses, terms, owner)
+redis.call('ZREM', line.lapses, TOLD_UNTIL)
+leaveLine(line, owner)
 if counter then
   reserveFencedTokens(counter, clock, reserve)
 else

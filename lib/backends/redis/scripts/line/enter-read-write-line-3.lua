@@ -24,8 +24,10 @@
 -- @include acquisition-deadline
 -- @include acquisition-arguments
 -- @includes
-local lock, reserve, owner, waiterTimeout, publish = KEYS[2], tonumber(ARGV[4]), ARGV[5], tonumber(ARGV[6]), ARGV[7]
+local clock, lock, reserve, owner = KEYS[1], KEYS[2], tonumber(ARGV[4]), ARGV[5]
+local waiterTimeout, publish = tonumber(ARGV[6]), ARGV[7]
 local reads, pastLine = ARGV[8] == '1', ARGV[9] == '1'
+local line = lineOf(lock)
 
 local function whyOwnerMustWait()
   if reads then
@@ -38,8 +40,12 @@ local function whyOwnerMustWait()
   return placeBefore(lock, owner, false, math.floor(micros / 1000))
 end
 
+local function describe()
+  return reads and READS or 't write'
+end
+
 local function enterBehind(busy)
-  local place = enterPlace(lock, owner, micros, waiterTimeout, reads and 't read' or 't write')
+  local place = enterPlace(line, owner, micros, waiterTimeout, describe)
   local listensAs = busy[3] or ((place == 1 or reads) and isHeldByOthers((lockFields(lock))) and 'write') or ''
   return { busy[1], busy[2], listensAs, place == 1 and 0 or place }
 end
@@ -53,17 +59,18 @@ end
 
 -- @includes
 if isLeftToOthers then
-  serveLine(lock, publish)
-  busy = whyOwnerMustWait()
+  local othersFirst = serveLine(lock, publish, clock, nil, owner)
+  busy = othersFirst and redis.call('EXISTS', lock) == 1 and whyOwnerMustWait() or othersFirst
 end
 if busy then
   return enterBehind(busy)
 end
 
-reserveTokens(KEYS[1], reserve, 1)
+seen = tonumber(ARGV[2])
+reserveTokens(clock, reserve, 1)
+redis.call('ZREM', line.lapses, TOLD_UNTIL)
+leaveLine(line, owner)
 if reads then
-  local places, lapses, terms = lineOf(lock)
-  leaveLine(places, lapses, terms, owner)
   takeReader(lock, owner, leaseTime)
 else
   takeWriter(lock, owner, leaseTime)

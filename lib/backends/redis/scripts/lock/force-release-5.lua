@@ -83,7 +83,7 @@ if permit or redis.call('EXISTS', lock) == 0 then
   local _, head = wakeHead(fairQueue(2), lock, publish, now)
   if head then
     local listeners = publishTo(publish, prefixed('redisson_lock__channel', lock), '0')
-    pcall(serveLine, lock, publish, listeners or 0)
+    pcall(tellLine, lock, publish, nil, listeners or 0)
   end
 end
 for client, removed in pairs(clients) do

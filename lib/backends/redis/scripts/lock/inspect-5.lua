@@ -67,6 +67,6 @@ if #queued > 0 then
   add(queued, timeouts, redis.call('ZRANGE', queue.heartbeats, 0, -1, 'WITHSCORES'))
 end
 -- A user without the right to the line is shown none.
-local places, lapses = lineOf(lock)
-add(redis.pcall('ZRANGE', places, 0, -1), redis.pcall('ZRANGE', lapses, 0, -1, 'WITHSCORES'))
+local line = lineOf(lock)
+add(redis.pcall('ZRANGE', line.places, 0, -1), redis.pcall('ZRANGE', line.lapses, 0, -1, 'WITHSCORES'))
 return { mode, held, waiting, redis.call('GET', KEYS[5]) }

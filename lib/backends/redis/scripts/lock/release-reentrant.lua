@@ -4,10 +4,10 @@
   KEYS[i]      lock
 
   ARGV[1]      PUBLISH or SPUBLISH; empty: notify nobody
-  ARGV[2]      1: clients may listen that this server does not count
+  ARGV[2]      clock of the fencing tokens of these locks
   ARGV[2 + i]  owner
 
-  Returns an answer for each: how many clients listened, NOT_PUBLISHED (-2), { NOT_HELD (-1), server time in ms }, or
+  Returns an answer for each: how many clients listened, NOT_PUBLISHED (-2), NOT_SERVED (-3) or less, { NOT_HELD (-1), server time in ms }, or
   { { error, type of the lock } }. If all answers are the same number, returns only this number, because Redis sends it
   faster than a list.
 ]]
@@ -51,16 +51,20 @@ end
 local reply = same and answers[1] or answers
 -- Most locks have no line. One command finds that out for all of them, and what serves a line is not even defined.
 local lineCount = publish ~= '' and released > 0 and attempt('EXISTS', unpack(lines, 1, released))
-if type(lineCount) ~= 'number' or lineCount == 0 then
+if not lineCount or lineCount == 0 then
   return reply
 end
 
 -- @include line/time-of-grant
 -- @includes
+local isAllowed = type(lineCount) == 'number'
 for i, answer in ipairs(answers) do
   if type(answer) == 'number' then
     -- The lock is released even if its line cannot be served.
-    pcall(serveLine, KEYS[i], publish, answer, ARGV[2] == '1')
+    if isAllowed then
+      pcall(serveLine, KEYS[i], publish, ARGV[2], math.max(0, answer))
+    end
+    answers[i] = servedOrNot(answer, isAllowed)
   end
 end
-return reply
+return #KEYS == 1 and answers[1] or answers

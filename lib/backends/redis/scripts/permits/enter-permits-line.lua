@@ -1,6 +1,6 @@
 --[[
-  Acquires a lock that n may hold, or enters its line. Whoever is first in line goes first. Room that is left although
-  somebody is first in line is granted to them, because whoever was granted it before may have died.
+  Acquires a lock that n may hold, or enters its line. Places that want a permit, too, and are in front go first. Room that
+  is left for them is granted to them, because whoever was granted it before may have died.
 
   KEYS[1]  clock of the fencing tokens
   KEYS[2]  lock
@@ -12,7 +12,9 @@
   ARGV[5]  owner
   ARGV[6]  waiterTimeout: ms after which its place lapses
   ARGV[7]  PUBLISH or SPUBLISH
-  ARGV[8]  permits: an owner may hold the lock if fewer do
+  ARGV[8]  nonce of its place, or ''
+  ARGV[9]  for how many ms its place is granted the lock
+  ARGV[10] permits: an owner may hold the lock if fewer do
 
   Returns { token, reserved, 1 }, or { ttl, holder, held as or '', place } when busy, with the place as enterPlace
   returns it.
@@ -22,13 +24,18 @@
 -- @include acquisition-arguments
 -- @includes
 local clock, lock, reserve, owner = KEYS[1], KEYS[2], tonumber(ARGV[4]), ARGV[5]
-local waiterTimeout, publish, permits = tonumber(ARGV[6]), ARGV[7], tonumber(ARGV[8])
-local places, lapses, terms = lineOf(lock)
+local waiterTimeout, publish, permits = tonumber(ARGV[6]), ARGV[7], tonumber(ARGV[10])
+local line = lineOf(lock)
 local now = math.floor(micros / 1000)
 
+local function describe(keep)
+  local listeners = listenersInLine(line, publish, clock, { owner })
+  local isCounted = listeners and listeners[2] > 0
+  return termsOfPlace(micros, 'p', isCounted, ARGV[9], keep, permits, reserve, ARGV[2], ARGV[8])
+end
+
 local function enterBehind(busy)
-  local place = enterPlace(lock, owner, micros, waiterTimeout, nil, permits)
-  return { busy[1], busy[2] or '', busy[3] or '', place }
+  return { busy[1], busy[2] or '', busy[3] or '', enterPlace(line, owner, micros, waiterTimeout, describe, permits) }
 end
 
 -- Handles a busy lock first, because defining the functions for the rest takes time.
@@ -39,16 +46,17 @@ end
 
 -- @includes
 -- Whoever was granted a permit before takes it now, and leaves the room for others as it is.
-local first = not holdsPermit(lock, owner, now) and firstInLine(places, lapses, terms, now)
-if first and first ~= owner then
-  local told = serveLine(lock, publish)
-  busy = whyPermitWaits(lock, owner, permits, now) or told or whyHeadStartWaits(lock, lapses, now)
+if not holdsPermit(lock, owner, now) then
+  local othersFirst = serveLine(lock, publish, clock, nil, owner)
+  busy = whyPermitWaits(lock, owner, permits, now) or othersFirst
 end
 if busy then
   return enterBehind(busy)
 end
 
-leaveLine(places, lapses, terms, owner)
+redis.call('ZREM', line.lapses, TOLD_UNTIL)
+leaveLine(line, owner)
+seen = tonumber(ARGV[2])
 reserveTokens(clock, reserve, 1)
 takePermit(lock, owner, leaseTime, now)
 return { nextToken(), reserved, 1 }

@@ -4,10 +4,10 @@
   KEYS[i]      lock
 
   ARGV[1]      PUBLISH or SPUBLISH; empty: notify nobody
-  ARGV[2]      1: clients may listen that this server does not count
+  ARGV[2]      clock of the fencing tokens of these locks
   ARGV[2 + i]  owner
 
-  Returns an answer for each: how many clients listened, NOT_PUBLISHED (-2), { NOT_HELD (-1), server time in ms }, or
+  Returns an answer for each: how many clients listened, NOT_PUBLISHED (-2), NOT_SERVED (-3) or less, { NOT_HELD (-1), server time in ms }, or
   { { error, type of the lock } }. For a single lock without other holders and waiters, returns only the number.
 ]]
 -- @includes
@@ -17,7 +17,7 @@ local freed
 -- The common case, which has to be fast: one lock with one holder. The key lasts as long as the lease of that holder.
 if #KEYS == 1 and redis.pcall('ZCARD', KEYS[1]) == 1 and redis.call('ZREM', KEYS[1], ARGV[3]) == 1 then
   freed = publishTo(publish, prefixed('redisson_lock__channel', KEYS[1]), '0') or NOT_PUBLISHED
-  if publish == '' or redis.pcall('EXISTS', prefixed('nestjs_redis_lock_turns', KEYS[1])) ~= 1 then
+  if publish == '' or redis.pcall('EXISTS', prefixed('nestjs_redis_lock_turns', KEYS[1])) == 0 then
     return freed
   end
 end
@@ -27,8 +27,12 @@ end
 local now = serverTime()
 
 -- The lock is released even if its line cannot be served.
-local function serve(lock, listeners)
-  pcall(serveLine, lock, publish, listeners or 0, ARGV[2] == '1')
+local function serve(lock, answer)
+  local isAllowed = type(redis.pcall('EXISTS', prefixed('nestjs_redis_lock_turns', lock))) == 'number'
+  if isAllowed then
+    pcall(serveLine, lock, publish, ARGV[2], math.max(0, answer))
+  end
+  return servedOrNot(answer, isAllowed)
 end
 
 local function release(i)
@@ -41,14 +45,11 @@ local function release(i)
   if publish == '' then
     return NOT_PUBLISHED
   end
-  local listeners = publishTo(publish, prefixed('redisson_lock__channel', lock), '0')
-  serve(lock, listeners)
-  return listeners or NOT_PUBLISHED
+  return serve(lock, publishTo(publish, prefixed('redisson_lock__channel', lock), '0') or NOT_PUBLISHED)
 end
 
 if freed then
-  serve(KEYS[1], freed)
-  return freed
+  return serve(KEYS[1], freed)
 end
 local answers = {}
 for i = 1, #KEYS do

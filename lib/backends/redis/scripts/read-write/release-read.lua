@@ -6,18 +6,19 @@
   KEYS[2i]      lease of this reader
 
   ARGV[1]       PUBLISH or SPUBLISH; empty: notify nobody
-  ARGV[1 + i]   owner
+  ARGV[2]       clock of the fencing tokens of these locks
+  ARGV[2 + i]   owner
 
-  Returns an answer for each: how many clients listened, NOT_PUBLISHED (-2; also when others still hold the lock),
+  Returns an answer for each: how many clients listened, NOT_PUBLISHED (-2; also when others still hold the lock), NOT_SERVED (-3) or less,
   { NOT_HELD (-1), server time in ms }, or { { error, types of the keys } }.
 ]]
 -- @includes
 local publish = ARGV[1]
--- The locks whose lines may have to be served, by the keys under which their places would be.
+-- Which locks' lines may have to be served, by the keys under which their places would be.
 local changed, lines = {}, {}
 
 local function release(i)
-  local lock, lease, owner = KEYS[2 * i - 1], KEYS[2 * i], ARGV[1 + i]
+  local lock, lease, owner = KEYS[2 * i - 1], KEYS[2 * i], ARGV[2 + i]
   if not isReader(lock, owner) then
     return { NOT_HELD, serverTime() }
   end
@@ -36,11 +37,11 @@ local function release(i)
   if fitToReaders(lock) then
     if becomesShorter(former, redis.call('PTTL', lock)) then
       publishTo(publish, channel, '0')
-      changed[#changed + 1], lines[#lines + 1] = lock, prefixed('nestjs_redis_lock_turns', lock)
+      changed[#changed + 1], lines[#lines + 1] = i, prefixed('nestjs_redis_lock_turns', lock)
     end
     return NOT_PUBLISHED
   end
-  changed[#changed + 1], lines[#lines + 1] = lock, prefixed('nestjs_redis_lock_turns', lock)
+  changed[#changed + 1], lines[#lines + 1] = i, prefixed('nestjs_redis_lock_turns', lock)
   return publishTo(publish, channel, '0') or NOT_PUBLISHED
 end
 
@@ -50,14 +51,18 @@ for i = 1, #KEYS / 2 do
 end
 -- Most locks have no line. One command finds that out for all of them, and what serves a line is not even defined.
 local lineCount = publish ~= '' and lines[1] and redis.pcall('EXISTS', unpack(lines))
-if type(lineCount) ~= 'number' or lineCount == 0 then
+if not lineCount or lineCount == 0 then
   return answers
 end
 
 -- @include line/time-of-grant
 -- @includes
-for _, lock in ipairs(changed) do
-  -- The lock is released even if its line cannot be served. Others may listen whom this server does not count.
-  pcall(serveLine, lock, publish, 0, true)
+local isAllowed = type(lineCount) == 'number'
+for _, i in ipairs(changed) do
+  -- The lock is released even if its line cannot be told.
+  if isAllowed then
+    pcall(tellLine, KEYS[2 * i - 1], publish, ARGV[2], 0)
+  end
+  answers[i] = servedOrNot(answers[i], isAllowed)
 end
 return answers

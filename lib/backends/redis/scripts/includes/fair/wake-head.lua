@@ -1,4 +1,4 @@
--- Notifies the head of the queue that the lock is free or, if nobody is in the queue, waiters of other types, and serves
+-- Notifies the head of the queue that the lock is free or, if nobody is in the queue, waiters of other types, and tells
 -- their line. Returns how many clients listened, and the head, if any.
 local function wakeHead(queue, lock, publish, now)
   local head = headOf(queue, now)
@@ -6,7 +6,7 @@ local function wakeHead(queue, lock, publish, now)
   if not head then
     local listeners = publishTo(publish, channel, '0')
     if publish ~= '' then
-      pcall(serveLine, lock, publish, listeners or 0)
+      pcall(tellLine, lock, publish, nil, listeners or 0)
     end
     return listeners
   end

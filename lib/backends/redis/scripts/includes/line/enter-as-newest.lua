@@ -6,8 +6,8 @@
 --   superseded  how many calls its process has superseded that are not counted here
 --   order       the order that an earlier request of the same call was given, or nil
 -- Returns how many calls it has superseded, or -1 if a later call has superseded it, and its order.
-local function enterAsNewest(lock, publish, owner, superseded, order, micros, waiterTimeout)
-  local places, lapses, terms = lineOf(lock)
+local function enterAsNewest(lock, publish, owner, superseded, order, micros, waiterTimeout, describe)
+  local line = lineOf(lock)
   local key = newestOf(lock)
   local client, number = string.match(owner, '^(.*):(%d+)$')
   client, number = client or owner, tonumber(number) or 0
@@ -20,11 +20,11 @@ local function enterAsNewest(lock, publish, owner, superseded, order, micros, wa
   if number <= seen or order and order < lastOrder then
     return -1
   end
-  local position = last and redis.call('ZSCORE', places, last)
+  local position = last and redis.call('ZSCORE', line.places, last)
   if position then
-    keepPlace(lock, places, lapses, terms, owner, position, math.floor(micros / 1000), waiterTimeout, 0)
-    leaveLine(places, lapses, terms, last)
-    tellerOf(lock, publish)(last, last)
+    keepPlace(line, owner, position, math.floor(micros / 1000), waiterTimeout, describe)
+    leaveLine(line, last)
+    publishInLine(line, publish, last, last)
   end
   if order and order == lastOrder then
     superseded = count

@@ -6,14 +6,19 @@ local function placeBefore(lock, owner, reads, now)
   if not line[1] then
     return nil
   end
-  local _, lapses, terms = lineOf(lock)
+  local lapses, terms = lineOf(lock).lapses, lineOf(lock).terms
   for _, place in ipairs(line) do
     if place == owner then
       return nil
     end
-    local left = math.floor(redis.call('ZSCORE', lapses, place) or 0) - now
-    if left > 0 and not (reads and redis.call('HGET', terms, place) == 't read') then
-      return { left, place }
+    local lapse = tonumber(redis.call('ZSCORE', lapses, place) or 0)
+    local left = math.floor(lapse) - now
+    if left > 0 then
+      local wants = redis.call('HGET', terms, place)
+      -- See place-of.lua. What is no place is not in the way.
+      if (wants or lapse % 1 > 0) and not (reads and wants == 't read') then
+        return { left, place }
+      end
     end
   end
 end

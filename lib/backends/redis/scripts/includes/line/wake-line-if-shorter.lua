@@ -2,6 +2,6 @@
 local function wakeLineIfShorter(lock, publish, channel, message, former, lease)
   if becomesShorter(former, lease) then
     publishTo(publish, channel, message)
-    pcall(serveLine, lock, publish)
+    pcall(tellLine, lock, publish)
   end
 end
