@@ -62,6 +62,8 @@ Execute(m) ==
   /\ requests' = requests \ {m}
   /\ lock' = CASE ~Succeeds(m) -> lock
                [] m.kind = "release" -> [owner |-> Nobody, until |-> 0]
+               \* What the owner has is not shortened by an acquisition, which may be late.
+               [] m.kind = "acquire" -> [owner |-> m.owner, until |-> Max(now + m.lease, IF Holder = m.owner THEN lock.until ELSE 0)]
                [] OTHER -> [owner |-> m.owner, until |-> now + m.lease]
   /\ answers' = answers \cup {[request |-> m, ok |-> Succeeds(m), late |-> IsLate(m), at |-> now]}
   \* A late renewal is the last sign of its owner.

@@ -13,7 +13,7 @@
 (***************************************************************************)
 EXTENDS Integers, Sequences, FiniteSets, TLC
 
-CONSTANTS Owners, Limits, Leases, Timeout, Claim, WaiterTimeout, MaxTime
+CONSTANTS Owners, Limits, Leases, Timeout, WaiterTimeout, MaxTime
 
 VARIABLES now,
           ends,      \* the zset: when the lease of each owner ends; 0: it is not in it
@@ -59,7 +59,7 @@ Served(s) ==
       able == Able(places, s.zset) IN
   IF able = {} THEN [s EXCEPT !.line = places]
   ELSE LET o == places[CHOOSE i \in able : \A j \in able : i <= j].owner IN
-       Served(State(Taken(s.zset, o, Claim), Without(places, o), Order(s.order, o)))
+       Served(State(Taken(s.zset, o, terms[o]), Without(places, o), Order(s.order, o)))
 
 Is == State(In, line, granted)
 Becomes(s) == ends' = s.zset /\ until' = Fit(s.zset) /\ line' = s.line /\ granted' = SelectSeq(s.order, LAMBDA o : s.zset[o] > now)
@@ -137,7 +137,7 @@ BeliefIsCovered == \A o \in Owners : belief[o] > now => o \in Holders
 (* No permit is lost for good: what a caller left behind, or what was executed after it had gone, ends. *)
 Longer == CHOOSE lease \in Leases : \A other \in Leases : other <= lease
 NothingIsLeft == \A o \in Owners : phase[o] = "left" /\ o \in Holders =>
-                   In[o] <= since[o] + Timeout + Max(Longer, WaiterTimeout + Claim)
+                   In[o] <= since[o] + Timeout + WaiterTimeout + Longer
 TheDeadMakeWay == \A i \in 1..Len(line) : phase[line[i].owner] = "left" => line[i].lapses <= since[line[i].owner] + Timeout + WaiterTimeout
 (* Nobody goes past a place that has as large an n.  Others go past a place with a smaller n, for which there is no room. *)
 NobodyIsOvertaken == ~overtaken

@@ -32,7 +32,7 @@ Waits(o, writes) ==
   /\ UNCHANGED <<mode, writer, until, readers, belief, wrong>>
 
 WaitsTo(o, writes) == IsIn(o, line) /\ line[At(o, line)].writes = writes
-ServedIf(isFree) == line' = (IF isFree THEN Told(FromFirst(line)) ELSE line) /\ arrived' = Arrivals(line')
+ServedIf(isFree) == line' = (IF isFree THEN FromFirst(line) ELSE line) /\ arrived' = Arrivals(line')
 Wrong(is, what) == IF is THEN {what} ELSE {}
 Others == [i \in 1..Len(arrived) |-> line[At(arrived[i].owner, line)]]
 

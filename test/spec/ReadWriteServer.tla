@@ -9,7 +9,7 @@
 (***************************************************************************)
 EXTENDS Integers, Sequences, TLC
 
-CONSTANTS Owners, Nobody, Leases, WriteLease, Claim, WaiterTimeout, MaxTime
+CONSTANTS Owners, Nobody, Leases, WriteLease, WaiterTimeout, MaxTime
 
 VARIABLES now, mode, writer,
           until,    \* when the key of the lock ends
@@ -69,9 +69,4 @@ At(o, places) == IF IsIn(o, places) THEN CHOOSE i \in 1..Len(places) : places[i]
 IsBefore(o, places, reads) == \E i \in 1..At(o, places) - 1 : places[i].lapses > now /\ (places[i].writes \/ ~reads)
 Entered(places, o, writes) ==
   IF IsIn(o, places) THEN [places EXCEPT ![At(o, places)] = Place(o, writes)] ELSE Append(places, Place(o, writes))
-(* Whoever is told and does not ask loses its place soon. *)
-Told(places) ==
-  IF places = <<>> THEN places
-  ELSE [i \in 1..Len(places) |-> IF i = 1 \/ ~\E j \in 1..i : places[j].writes
-                                 THEN [places[i] EXCEPT !.lapses = Min(@, now + Claim)] ELSE places[i]]
 ==============================================================================

@@ -12,39 +12,50 @@ EXTENDS Lease, Tokens, Sequences, TLC, TraceData
 VARIABLES t,        \* which trace
           i,        \* its next step
           uses,     \* of each owner: the calls whose bodies run
-          line,     \* the places in the line of the lock, as in LineServer, with the tokens that they want to reserve
-          waits,    \* of each owner: its last request to enter, as in Line, and the grants to it
+          line,     \* the places in the line of the lock, as in LineServer
+          left,     \* until when the free lock is left to those who were told; 0: nobody was
+          due,      \* why the line has to be served before anything else happens, if it has to
+          waits,    \* of each owner: the moments of its requests, by their nonces, as in Line, and what it was granted
           blocks,   \* of each owner: the tokens that the server has given it, with those reserved for hand-offs
           told,     \* until when each caller counts on the lock
           given     \* of each owner: the token of the latest body; 0: none
 
-traceVars == <<vars, tokenVars, t, i, uses, line, waits, blocks, given, told>>
-
-(* How the server serves the line, and when a process believes a grant. Of Line, what is about places and claims alone. *)
-Line == INSTANCE Line WITH Processes <- {}, Claim <- 1000000, LeaseTime <- 0, WaiterTimeout <- 0, Timeout <- 0,
-  Interval <- 0, MaxIds <- 0, MaxTime <- 0, MaxFaults <- 0, own <- waits, arrived <- <<>>, net <- {}, stalled <- {},
-  died <- <<>>, idle <- 0, faults <- 0, overtaken <- FALSE
-Claim == 1000000
+lineVars == <<line, left, due>>
+traceVars == <<vars, tokenVars, t, i, uses, lineVars, waits, blocks, told, given>>
 
 (* <<process, number, commandTimeout>> *)
 ProcessOf(o) == o[1]
 TimeoutIn(o) == o[3]
 Unowned == <<0, 0, 0>>
 LessMargin(lease) == lease - lease \div 100 - 2000
+HeadStart == 10000
 
 Rounding == 3
 
 Steps == Traces[t].steps
 S == Steps[i]
 
+(* How the server serves the line.  Times of places are those of the trace. *)
+Told == IF line = <<>> \/ left = 0 THEN -1 ELSE IF left <= now THEN 0 ELSE 1
+Server == INSTANCE LineServer WITH Processes <- {}, Leases <- {}, Wants <- {}, Claim <- 0, WaiterTimeout <- 0, Interval <- 0,
+  Timeout <- 0, MaxTime <- 0, MaxFaults <- 0,
+  ahead <- 0, arrived <- <<>>, net <- {}, stalled <- {}, absent <- <<>>, dead <- {}, idle <- 0, faults <- 0, cost <- 0,
+  overtaken <- FALSE, lock <- IF Holder = Nobody THEN [owner |-> Nobody, until |-> Told] ELSE lock,
+  listening <- {S.listening[n] : n \in 1..Len(S.listening)}
+(* When a process believes a message, by its own clock. *)
+Process == INSTANCE Line WITH Processes <- {}, Leases <- {}, Wants <- {}, Claim <- 0, WaiterTimeout <- 0, Interval <- 0,
+  Timeout <- 0, MaxTime <- 0, MaxFaults <- 0, MaxIds <- 0,
+  ahead <- 0, arrived <- <<>>, net <- {}, stalled <- {}, absent <- <<>>, dead <- {}, idle <- 0, faults <- 0, cost <- 0,
+  overtaken <- FALSE, own <- waits, listening <- {}, now <- Clock(S.o)
+
 TraceInit ==
   /\ t \in 1..Len(Traces) /\ i = 1
   /\ LET first == Traces[t].steps[1] owners == {Traces[t].owners[n] : n \in 1..Len(Traces[t].owners)} IN
      /\ now = first.t /\ clock = first.cl /\ time = first.t
      /\ own = [o \in owners |-> NewOwner] /\ uses = [o \in owners |-> {}]
-     /\ waits = [o \in owners |-> [nonce |-> 0, asked |-> 0, grants |-> {}]]
+     /\ waits = [o \in owners |-> [moments |-> {}, grants |-> {}, written |-> 0, reserve |-> 0]]
      /\ blocks = [o \in owners |-> {}] /\ told = {} /\ given = [o \in owners |-> 0]
-  /\ lock = [owner |-> Nobody, until |-> 0] /\ requests = {} /\ answers = {} /\ line = <<>>
+  /\ lock = [owner |-> Nobody, until |-> 0] /\ requests = {} /\ answers = {} /\ line = <<>> /\ left = 0 /\ due = ""
   /\ last = 0 /\ highest = [l \in Locks |-> 0] /\ latest = [token |-> 1, before |-> 0, at |-> 0]
 
 ------------------------------------------------------------------------------
@@ -53,7 +64,7 @@ Abs(n) == IF n < 0 THEN -n ELSE n
 Tick ==
   /\ now <= S.t /\ now' = S.t /\ time' = S.t /\ clock' = S.cl
   /\ \A c \in DOMAIN clock : clock[c] <= S.cl[c] /\ Abs((S.cl[c] - clock[c]) - (S.t - now)) <= (S.t - now) \div 100 + 2
-  /\ UNCHANGED <<lock, requests, answers, own, last, highest, latest, t, i, uses, line, waits, blocks, given, told>>
+  /\ UNCHANGED <<lock, requests, answers, own, last, highest, latest, t, i, uses, lineVars, waits, blocks, given, told>>
 
 (* A lease of several locks ends with the first of them. *)
 IsUntil(until, o) == until <= own[o].until + Rounding /\ (S.alone => until >= own[o].until - Rounding)
@@ -67,67 +78,104 @@ GrantsAsAnswered == /\ Grant(1, S.seen, S.reserve)
 RaisesOnly == Raise(S.seen) /\ last' = S.clock
 
 (* The line.  A place that has lapsed is as good as none. *)
-Places == Line!Living(line)
-Place(o) == [owner |-> o, lapses |-> now + S.waits, nonce |-> S.nonce, since |-> now, reserve |-> S.reserve]
-Renewed == [n \in 1..Len(Places) |-> IF Places[n].owner = S.o THEN [Places[n] EXCEPT !.lapses = now + S.waits] ELSE Places[n]]
-Noted == [n \in 1..Len(Places) |-> IF Places[n].owner = S.o THEN Place(S.o) ELSE Places[n]]
-Entered == IF Line!IsIn(S.o, Places) THEN Noted ELSE Append(Places, Place(S.o))
-IsFirst(o) == Places # <<>> /\ Head(Places).owner = o
+Places == Server!Living(line)
+Present == IF Places = <<>> THEN 0 ELSE left
+InPlace(place) == [place EXCEPT !.lapses = now + S.waits, !.kept = S.waits]
+Wanted(o) == [owner |-> o, sent |-> S.nonce, lease |-> S.terms, want |-> "grant"]
+Place(o) == InPlace(Server!Place(Wanted(o)))
+Entered(places) == IF Server!IsIn(S.o, places) THEN [n \in 1..Len(places) |-> IF places[n].owner = S.o THEN Place(S.o) ELSE places[n]]
+                   ELSE Append(places, Place(S.o))
+Renewed == [n \in 1..Len(Places) |-> IF Places[n].owner = S.o THEN InPlace(Server!Lasting(Places[n], [sent |-> S.nonce])) ELSE Places[n]]
+
+(* Those that cannot be granted the lock are passed over, up to the one that can. *)
+Candidates == Server!Candidates(Places)
+Passed == Server!PassedUntil(Places, IF Candidates = <<>> THEN <<>> ELSE Candidates[1].owner)
+SaysTold(owners) == {S.told[n] : n \in 1..Len(S.told)} = owners
+LeftToTold(released) == IF released \/ Present = 0 THEN now + HeadStart ELSE Present
+
+(* Whoever enters the line does not overtake: the lock is left to those who were told. *)
+AsksInLine == S.kind = "acquire" /\ S.waits > 0 /\ Holder = Nobody
+IsLeft == AsksInLine /\ ~Server!MayTake(Wanted(S.o))
+LeavesToOthers(m) ==
+  /\ ~S.ok /\ LET first == Server!FirstTold(Places) IN SaysTold({first.owner}) /\ S.holder = first.owner /\ ~Server!MayBeGranted(first)
+  /\ requests' = requests \ {m} /\ answers' = answers \cup {[request |-> m, ok |-> FALSE, late |-> FALSE, at |-> now]}
+  /\ UNCHANGED <<now, clock, lock, own>>
 
 LineAfterExecution ==
-  CASE S.kind = "acquire" /\ ~S.ok /\ S.waits > 0 -> Entered
-    [] S.kind \in Taking /\ S.ok -> Line!Without(Places, S.o)
+  CASE S.kind = "acquire" /\ ~S.ok /\ S.waits > 0 -> Entered(IF AsksInLine THEN Passed ELSE Places)
+    [] S.kind \in Taking /\ S.ok -> Server!Without(IF AsksInLine THEN Passed ELSE Places, S.o)
     [] OTHER -> Places
+LeftAfterExecution ==
+  CASE IsLeft -> LeftToTold(FALSE)
+    [] AsksInLine -> 0
+    [] OTHER -> Present
+ServesIf(isFree, why) == due' = IF isFree /\ line' # <<>> THEN why ELSE ""
 
-(* Whoever enters does not overtake. *)
-GoesInTurn == S.kind = "acquire" /\ S.ok /\ S.waits > 0 /\ Holder = Nobody => Line!IsNext(S.o)
-
-(* The first place gets the free lock, for the time of a claim. Its process will use it, or it is the last sign of it. *)
-Granted == LET served == Line!Served(line) message == CHOOSE m \in served.told : TRUE IN
-  /\ Holder = Nobody /\ IsFirst(S.o) /\ lock' = served.lock /\ line' = served.line
-  /\ own' = [own EXCEPT ![S.o].leftAt = IF WillUse(S.o) THEN @ ELSE now, ![S.o].lease = Max(@, Claim)]
+(* A place is granted the free lock, with the lease that it asked for.  Its process will use it, or it is the last sign   *)
+(* of it.                                                                                                                 *)
+Granted == LET served == Server!Served(Places, TRUE) message == CHOOSE m \in served.told : TRUE o == served.lock.owner IN
+  /\ Holder = Nobody /\ due # "tell" /\ Places # <<>> /\ o = S.o
+  /\ Abs(S.until - served.lock.until) <= Rounding /\ lock' = served.lock /\ line' = served.line /\ left' = 0 /\ due' = ""
+  /\ own' = [own EXCEPT ![o].leftAt = IF WillUse(o) THEN @ ELSE now, ![o].lease = Max(@, message.lease)]
   \* With a nonce, a token goes with it.
   /\ S.nonce = message.sent /\ last' = S.clock
-  /\ IF S.nonce = 0 THEN UNCHANGED <<tokenVars, waits>> ELSE
-     /\ Grant(1, S.seen, Head(Places).reserve)
-     /\ waits' = [waits EXCEPT ![S.o].grants = @ \cup {[message |-> message, token |-> latest'.token, end |-> last']}]
+  /\ IF S.nonce = 0 THEN UNCHANGED tokenVars /\ waits' = [waits EXCEPT ![o].written = message.lease] ELSE
+     /\ S.said = message.lease /\ Grant(1, S.seen, waits[o].reserve)
+     /\ waits' = [waits EXCEPT ![o].written = message.lease,
+                               ![o].grants = @ \cup {[message |-> message, token |-> latest'.token, end |-> last']}]
   /\ UNCHANGED <<now, clock, requests, answers, uses, blocks, given, told>>
+
+IsToldNext == IF Candidates = <<>> THEN TRUE ELSE ~Server!MayBeGranted(Candidates[1])
+(* If no place may be granted the lock, it is left to the first two, who are told. *)
+Tells == LET served == Server!Left(Places, TRUE) IN
+  /\ Holder = Nobody /\ due # "" /\ (due = "tell" \/ IsToldNext) = TRUE
+  /\ SaysTold({m.owner : m \in served.told}) /\ line' = served.line /\ left' = LeftToTold(due # "refresh") /\ due' = ""
+  /\ UNCHANGED <<vars, tokenVars, uses, waits, blocks, given, told>>
 
 (* Messages say in whole milliseconds how long before the grant the request was executed. *)
 Whole(micros) == (micros \div 1000) * 1000
 (* By the process's own clock, less the margin for what has passed on the server. *)
-Passed(after) == Max(0, LessMargin(after))
-AsHeard(m) == [m EXCEPT !.at = Passed(S.after) + LessMargin(Claim) - Claim]
+Passing(after) == Max(0, LessMargin(after))
+(* Of a grant for a caller that wants a shorter lease than the shortest one that is granted, it counts on what it wants.   *)
+ShortestGrant == 1000000
+AsHeard(m) == [m EXCEPT !.after = Passing(S.after), !.lease = IF @ = ShortestGrant /\ S.wanted \in 1..@ THEN S.wanted ELSE @]
+(* Less the margin for the lease. *)
+Margin == S.wanted - LessMargin(S.wanted)
+AsKnown(o) == [asked |-> IF CanAsk(o) THEN Process!None ELSE 0, want |-> IF S.wanted = 0 THEN "tell" ELSE "grant", lease |-> S.wanted,
+               moments |-> {<<pair[1], pair[2] - Margin>> : pair \in waits[o].moments}]
 
-(* A process begins because a message grants it the lock, and counts on it for the time of the claim. *)
-Believed == \E grant \in waits[S.o].grants : LET m == AsHeard(grant.message) IN
-  /\ CanAsk(S.o) /\ Line!HasNonce(S.o, m)
-  /\ S.nonce = m.sent /\ S.after = Whole(grant.message.at) /\ S.token = grant.token /\ S.token + S.reserved = grant.end
-  /\ Abs(S.until - Line!EndOfClaim(S.o, m)) <= Rounding /\ Clock(S.o) < S.until
+(* A process begins because a message grants it the lock, and counts on it for its whole lease. *)
+Believed == \E grant \in waits[S.o].grants : LET m == AsHeard(grant.message) o == AsKnown(S.o) begin == Process!BeginOfGrant(o, m) IN
+  /\ Process!IsCertain(o, m) /\ begin + Margin <= Clock(S.o) + Rounding
+  /\ S.nonce = m.sent /\ S.lease = grant.message.lease /\ S.after = Whole(grant.message.after) /\ S.token = grant.token /\ S.token + S.reserved = grant.end
+  /\ Abs(S.until - (begin + m.lease)) <= Rounding
   /\ own' = [own EXCEPT ![S.o].phase = "held", ![S.o].until = S.until, ![S.o].lease = Max(@, S.lease), ![S.o].deadline = 0]
   /\ blocks' = [blocks EXCEPT ![S.o] = @ \cup {<<S.token, S.token + S.reserved>>}]
   /\ UNCHANGED <<now, clock, lock, requests, answers, tokenVars, uses, given, told>>
 
-(* The moment before a request to enter is sent. *)
-Asked == IF S.nonce = 0 THEN UNCHANGED waits ELSE waits' = [waits EXCEPT ![S.o].nonce = S.nonce, ![S.o].asked = Clock(S.o)]
+(* The moment before a request is sent that makes or keeps a place, for the first time. *)
+Asked == IF S.nonce = 0 THEN UNCHANGED waits ELSE waits' = [waits EXCEPT ![S.o].moments = @ \cup {<<S.nonce, Clock(S.o)>>}]
 
 Free == [owner |-> Nobody, until |-> 0]
-KeepsPlace == /\ S.kept = Line!IsIn(S.o, Places) /\ line' = Renewed
-              /\ lock' = IF Holder = Nobody THEN Free ELSE lock
-LeavesLine == /\ line' = Line!Without(Places, S.o)
-              /\ lock' = IF Holder = S.o \/ (Holder = Nobody /\ IsFirst(S.o)) THEN Free ELSE lock
+KeepsPlace == /\ S.kept = Server!IsIn(S.o, Places) /\ line' = Renewed /\ left' = Present /\ ServesIf(Holder = Nobody, "refresh")
+              /\ UNCHANGED lock
+LeavesLine == LET isIn == Server!IsIn(S.o, Places) isHeld == ~isIn /\ Holder = S.o IN
+              /\ line' = Server!Without(Places, S.o) /\ left' = Present
+              /\ lock' = IF isHeld THEN Free ELSE lock
+              /\ ServesIf(isHeld \/ (isIn /\ Holder = Nobody), IF isHeld THEN "release" ELSE "refresh")
 OfLine(action) == action /\ UNCHANGED <<now, clock, requests, answers, own, tokenVars, uses, blocks, given, told>>
-
-(* A lock that was released is granted before anything else happens. *)
-MustBeGranted == lock = Free /\ Places # <<>>
 
 Executed ==
   \E m \in Sent(S.copy) :
-    /\ Succeeds(m) = S.ok /\ IsLate(m) = FALSE
-    /\ Execute(m) /\ (GoesInTurn = TRUE) /\ line' = LineAfterExecution
+    /\ IsLate(m) = FALSE
+    /\ IF IsLeft THEN LeavesToOthers(m)
+       ELSE /\ Succeeds(m) = S.ok /\ Execute(m)
+            /\ S.kind = "acquire" /\ ~S.ok => S.holder = Holder /\ (Holder = Nobody => S.told # <<>>)
+    /\ line' = LineAfterExecution /\ left' = LeftAfterExecution /\ ServesIf(S.kind = "release" /\ S.ok, "release")
+    /\ waits' = IF S.kind = "acquire" /\ ~S.ok THEN [waits EXCEPT ![S.o].reserve = S.reserve] ELSE waits
     /\ IF S.kind \notin Taking THEN UNCHANGED <<tokenVars, blocks>>
        ELSE IF S.ok THEN GrantsAsAnswered /\ blocks' = [blocks EXCEPT ![S.o] = @ \cup {<<S.token, S.token + S.reserved>>}]
-       ELSE RaisesOnly /\ (S.kind = "acquire" => S.holder = Holder) /\ UNCHANGED blocks
+       ELSE RaisesOnly /\ UNCHANGED blocks
     /\ UNCHANGED <<uses, given, told>>
 
 (* What a caller got that had just left is handed on, with the next token of the block.  A call that was made in the body  *)
@@ -163,7 +211,7 @@ Lost == /\ S.call \in uses[S.o] /\ own[S.o].phase = "left" /\ ToldTo(S.call) # {
         /\ told' = told \ ToldTo(S.call) /\ UNCHANGED <<vars, tokenVars, uses, blocks, given>>
 
 LoseEverything == /\ IF Holder = Nobody THEN UNCHANGED vars ELSE ForceRelease
-                  /\ LoseClock /\ line' = <<>> /\ UNCHANGED <<uses, blocks, given, told>>
+                  /\ LoseClock /\ line' = <<>> /\ left' = 0 /\ due' = "" /\ UNCHANGED <<uses, blocks, given, told>>
 
 Crashed == Crash(S.c) /\ uses' = [o \in DOMAIN uses |-> IF ClientOf(o) = S.c THEN {} ELSE uses[o]]
            /\ UNCHANGED <<tokenVars, blocks, given, told>>
@@ -180,6 +228,8 @@ ReleasesAgain == LET again == Request("release", S.o, S.o, 0, 0) IN
 
 OfLease(action) == action /\ UNCHANGED <<tokenVars, uses, blocks, given, told>>
 
+Forced == /\ Holder = S.o /\ OfLease(ForceRelease) /\ line' = Places /\ left' = Present /\ ServesIf(TRUE, "tell")
+
 Step ==
   CASE S.e = "acquire"  -> OfLease(Acquire(S.o, S.lease, S.deadline)) /\ Asked
     [] S.e = "transfer" -> uses[S.from] = {} /\ OfLease(Transfer(S.from, S.o, S.lease, S.deadline))
@@ -189,6 +239,8 @@ Step ==
                                            sent |-> S.sent, deadline |-> S.deadline, copy |-> 1]))
     [] S.e = "execute"  -> Executed
     [] S.e = "grant"    -> Granted
+    [] S.e = "tell"     -> Tells
+    [] S.e = "refresh"  -> OfLine(Asked) /\ UNCHANGED lock
     [] S.e = "believe"  -> Believed
     [] S.e = "keep"     -> OfLine(KeepsPlace)
     [] S.e = "leave"    -> OfLine(LeavesLine)
@@ -203,7 +255,7 @@ Step ==
     [] S.e = "end"      -> End
     [] S.e = "lost"     -> Lost
     [] S.e = "crash"    -> Crashed
-    [] S.e = "force"    -> Holder = S.o /\ OfLease(ForceRelease)
+    [] S.e = "force"    -> Forced
     [] S.e = "data lost" -> LoseEverything
     \* Other locks draw from the same clock.
     [] S.e = "other grant" -> /\ Grant(2, S.seen, S.reserve) /\ latest'.token = S.token /\ last' = S.clock
@@ -213,31 +265,31 @@ Step ==
 
 (* A place whose removal was not answered is released in the background, where no acquisition may ever have been in doubt. *)
 GivesUpPlace == /\ S.placed /\ own' = [own EXCEPT ![S.o] = Leave(S.o, Doubt(S.o))]
-                /\ OfLease(UNCHANGED <<now, clock, lock, requests, answers>>) /\ UNCHANGED <<t, i, line, waits>>
+                /\ OfLease(UNCHANGED <<now, clock, lock, requests, answers>>) /\ UNCHANGED <<t, i, lineVars, waits>>
 
 (* What the process does without a message: it lets go before it releases, and notices what it has lost. *)
 LetsGo == /\ S.e \in {"release", "lost"} /\ own[S.o].phase = "held"
           /\ IF S.e = "release" THEN uses[S.o] = {} ELSE own[S.o].removed \/ \E pair \in ToldTo(S.call) : Clock(S.o) >= pair[2] - Rounding
-          /\ OfLease(Release(S.o)) /\ UNCHANGED <<t, i, line, waits>>
+          /\ OfLease(Release(S.o)) /\ UNCHANGED <<t, i, lineVars, waits>>
 
 IsDone == i > Len(Steps)
 
 (* A state that breaks a promise has no successor. *)
 TokensGrow == latest.token > latest.before
-(* Nobody uses what a place was granted: the claim may be longer than its lease. *)
-MayKeepClaim(o) == Holder = o /\ lock.until <= own[o].leftAt + Claim
-FreeInTimeOrClaim == IF FreeInTime THEN TRUE ELSE MayKeepClaim(Holder)
-Promises == BeliefIsCovered /\ FreeInTimeOrClaim /\ NothingIsLeft /\ TokensGrow
+(* What a place was granted may be longer than the lease that its owner has asked for since. *)
+IsGrantKept(o) == Holder = o /\ lock.until <= own[o].leftAt + waits[o].written
+FreeInTimeOrKept == IF FreeInTime THEN TRUE ELSE IsGrantKept(Holder)
+Promises == BeliefIsCovered /\ FreeInTimeOrKept /\ NothingIsLeft /\ TokensGrow
 
 TraceNext ==
-  /\ Promises /\ (MustBeGranted => S.e \in {"grant", "unread"})
+  /\ Promises /\ (due # "" => S.e \in {"grant", "tell", "keep", "unread"})
   /\ IF IsDone THEN UNCHANGED traceVars
      ELSE IF now # S.t \/ clock # S.cl THEN Tick
      ELSE IF S.e \in {"release", "lost"} /\ own[S.o].phase = "held" THEN LetsGo
      ELSE IF S.e = "release" /\ own[S.o].phase = "new" THEN GivesUpPlace
      ELSE /\ Step /\ i' = i + 1 /\ UNCHANGED t
-          /\ S.e \notin {"execute", "grant", "keep", "leave", "data lost"} => UNCHANGED line
-          /\ S.e \notin {"acquire", "grant"} => UNCHANGED waits
+          /\ S.e \notin {"execute", "grant", "tell", "keep", "leave", "force", "data lost"} => UNCHANGED lineVars
+          /\ S.e \notin {"acquire", "refresh", "execute", "grant", "tell"} => UNCHANGED waits
 
 TraceSpec == TraceInit /\ [][TraceNext]_traceVars
 

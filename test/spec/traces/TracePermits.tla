@@ -6,19 +6,20 @@
 (***************************************************************************)
 EXTENDS Permits, TraceRequests
 
+(* `terms`: the lease with which a place is granted the lock. *)
 serverVars == <<ends, until, line, granted>>
-unusedVars == <<limit, phase, terms, belief, since, overtaken>>
+unusedVars == <<limit, phase, belief, since, overtaken>>
 traceVars == <<vars, t, i, clock, requestVars>>
 
 TraceInit == RequestsInit /\ now = Traces[t].steps[1].t /\ ends = [o \in Owners |-> 0] /\ until = 0 /\ line = <<>> /\ granted = <<>>
-             /\ limit = Traces[t].limits /\ phase = 0 /\ terms = 0 /\ belief = 0 /\ since = 0 /\ overtaken = FALSE
+             /\ limit = Traces[t].limits /\ phase = 0 /\ terms = [o \in Owners |-> 0] /\ belief = 0 /\ since = 0 /\ overtaken = FALSE
 
 (* What has ended is as good as gone. *)
 Living(places, time) == SelectSeq(places, LAMBDA place : place.lapses > time)
 PassTime ==
   /\ Passes(now) /\ now' = S.t /\ line' = Living(line, S.t) /\ until' = IF until > S.t THEN until ELSE 0
   /\ ends' = [o \in Owners |-> IF In[o] > S.t THEN In[o] ELSE 0] /\ granted' = SelectSeq(granted, LAMBDA o : In[o] > S.t)
-  /\ UNCHANGED <<unusedVars, t, i, requestVars>>
+  /\ UNCHANGED <<terms, unusedVars, t, i, requestVars>>
 
 KeepsServer == UNCHANGED serverVars
 Place(m) == [owner |-> m.o, lapses |-> now + m.waits]
@@ -31,7 +32,7 @@ Given(s, o, lease) == State(Taken(s.zset, o, lease), Without(s.line, o), IF s.zs
 Acquires(m) ==
   LET s == IF m.waits > 0 /\ m.o \notin Holders /\ MayTake(m.o, Is) /\ IsBefore(m.o, FromFirst(line)) THEN Served(Is) ELSE Is IN
   /\ S.ok = MayTake(m.o, s)
-  /\ IF S.ok THEN Becomes(Given(s, m.o, m.lease))
+  /\ IF S.ok THEN Becomes(Given(s, m.o, Later(m.lease, s.zset[m.o] - now)))
      ELSE IF m.waits = 0 THEN KeepsServer
      ELSE Becomes([s EXCEPT !.line = IF IsIn(m.o, @) THEN Renewed(@, <<m.o>>, m.waits) ELSE Append(@, Place(m))])
 Renews(m) == S.ok = (m.o \in Holders) /\ IF S.ok THEN Becomes(State(Taken(In, m.o, m.lease), line, granted)) ELSE KeepsServer
@@ -58,7 +59,8 @@ Serves(m) ==
 (* The server's own view afterwards is that of the code, including the owners that it has granted a place. *)
 IsAsSeen == /\ {S.holders[n] : n \in 1..Len(S.holders)} = {o \in Owners : ends'[o] > now}
             /\ S.line = [n \in 1..Len(line') |-> line'[n].owner]
-Executed == \E m \in Of(requests) : Executes(m, now) /\ Serves(m.step) /\ IsAsSeen
+Executed == \E m \in Of(requests) : /\ Executes(m, now) /\ Serves(m.step) /\ IsAsSeen
+                                      /\ terms' = IF S.ok \/ m.step.terms = 0 THEN terms ELSE [terms EXCEPT ![m.step.o] = m.step.terms]
 Late == (\E m \in Of(requests) : IsLate(m, now)) /\ Drops /\ KeepsServer
 Finish == AllIsOver /\ Holders = {} /\ line = <<>> /\ KeepsServer /\ UNCHANGED requestVars
 
@@ -73,7 +75,7 @@ TraceNext ==
   /\ Promises
   /\ IF IsDone THEN UNCHANGED traceVars
      ELSE IF now # S.t \/ clock # S.cl THEN PassTime
-     ELSE Step /\ i' = i + 1 /\ UNCHANGED <<now, unusedVars, t, clock>>
+     ELSE Step /\ i' = i + 1 /\ (S.e # "execute" => UNCHANGED terms) /\ UNCHANGED <<now, unusedVars, t, clock>>
 
 TraceSpec == TraceInit /\ [][TraceNext]_traceVars
 

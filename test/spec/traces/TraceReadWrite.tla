@@ -27,10 +27,18 @@ WaitsFor(m, writes) ==
   /\ line' = IF IsIn(m.o, line) THEN [line EXCEPT ![At(m.o, line)] = PlaceFor(m, writes)] ELSE Append(line, PlaceFor(m, writes))
   /\ UNCHANGED <<mode, writer, until, readers, arrived>>
 
+(* A free lock with others in front is left to them, and each place in line may take it a while after they were told.  When *)
+(* that is over is not checked.  Who does not listen cannot be told: if nobody in line listens, a newcomer takes the lock  *)
+(* as well, because it would otherwise wait for those who have left.                                                       *)
+Listens(o) == \E n \in 1..Len(S.listening) : S.listening[n] = ProcessOf(o)
+Hearing == SelectSeq(line, LAMBDA place : Listens(place.owner))
+MayPass(o) == Hearing = <<>> \/ Head(Hearing).owner = o
+IsLeftToOthers(m) == Mode = "free" /\ m.waits > 0
 (* A reader may follow another one of its process past those that wait. *)
 Acquires(m) ==
   LET reads == m.side = "read"
-      may == IF reads THEN MayRead(m.o) \/ (m.past /\ Mode # "write") ELSE MayWrite(m.o, m.waits = 0 \/ m.past) IN
+      inTurn == IF reads THEN MayRead(m.o) \/ (m.past /\ Mode # "write") ELSE MayWrite(m.o, m.waits = 0 \/ m.past)
+      may == inTurn \/ (IsLeftToOthers(m) /\ (MayPass(m.o) \/ (S.ok /\ IsIn(m.o, line)))) IN
   /\ S.ok = may
   /\ IF may THEN (IF reads THEN TakeReader(m.o, m.lease) ELSE TakeWriter(m.o, m.lease)) /\ Leaves(m.o)
      ELSE IF m.waits > 0 THEN WaitsFor(m, ~reads) ELSE KeepsServer

@@ -56,7 +56,7 @@ Takes == {"acquire", "transfer"}
 MaySend == CASE S.kind = "acquire" -> used[S.o][S.side] \in {"new", "asked"} \/ S.side = "read"
              [] S.kind = "transfer" -> used[S.o][S.side] \in {"new", "asked"} /\ used[S.from][S.side] = "asked"
              [] S.kind = "renew" -> used[S.o][S.side] = "asked"
-             [] S.kind = "release" -> used[S.o][S.side] \in {"asked", "given"}
+             [] S.kind = "release" -> used[S.o] # Unused \* also a place whose removal was not answered
              [] S.kind = "leave" -> used[S.o] # Unused
              [] OTHER -> TRUE
 Asked == [used EXCEPT ![S.o][S.side] = "asked", ![S.o].doubts = @ + 1]

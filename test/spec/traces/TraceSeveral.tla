@@ -24,7 +24,6 @@ traceVars == <<now, serverVars, callerVars, unusedVars, requestVars, deadlines, 
 
 S == Queue!S
 Unowned == 0
-Claim == 1000000
 (* How early and how late a timer rings, and a bit more. *)
 Early == 1000
 LateBy == 5000
@@ -59,9 +58,11 @@ KeepsServer == UNCHANGED serverVars
 WithoutPlace(o) == {m \in late : m.owner # o}
 Place(m, o) == [name |-> m.n, owner |-> o, sent |-> now + m.waits]
 HasPlace(o) == \E m \in late : m.owner = o
+(* What an owner was granted in line is not shortened by its acquisition. *)
+NotShorter(m) == Queue!Later(now + m.lease, IF Holder(m.n) = m.o THEN held[m.n].until ELSE 0)
 Acquires(m) ==
   /\ S.ok = IsFreeFor(m.o, m.n)
-  /\ IF S.ok THEN Lock(m.o, m.n, now + m.lease) /\ late' = WithoutPlace(m.o)
+  /\ IF S.ok THEN Lock(m.o, m.n, NotShorter(m)) /\ late' = WithoutPlace(m.o)
      ELSE UNCHANGED held /\ late' = IF m.waits > 0 THEN WithoutPlace(m.o) \cup {Place(m, m.o)} ELSE late
 Renews(m) == /\ S.ok = (Holder(m.n) = m.o) /\ UNCHANGED late
              /\ IF S.ok THEN Lock(m.o, m.n, now + m.lease) ELSE UNCHANGED held
@@ -73,8 +74,8 @@ Keeps(m) == /\ \A n \in 1..Len(m.owners) : (S.kept[n] = 1) = HasPlace(m.owners[n
             /\ late' = {IF \E n \in 1..Len(m.owners) : m.owners[n] = p.owner THEN Place(m, p.owner) ELSE p : p \in late}
             /\ UNCHANGED held
 Leaves(m) == Frees(m.o, m.n) /\ late' = WithoutPlace(m.o)
-(* A free name goes to one who waits for it, for the time of a claim. *)
-Grants == Holder(S.n) = Nobody /\ HasPlace(S.o) /\ Lock(S.o, S.n, now + Claim) /\ late' = WithoutPlace(S.o)
+(* A free name goes to one who waits for it. *)
+Grants == Holder(S.n) = Nobody /\ HasPlace(S.o) /\ S.until > now /\ Lock(S.o, S.n, S.until) /\ late' = WithoutPlace(S.o)
 
 Serves(m) ==
   CASE m.kind = "acquire"  -> Acquires(m)

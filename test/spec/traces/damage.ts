@@ -15,11 +15,11 @@ export type Damage =
   | 'target changed'
   | 'call changed'
   | 'nonce changed'
-  | 'claim too long'
+  | 'lease too long'
   | 'believed late';
 
 /** These make a grant one that its process must not believe, so the step in which it does has to be refused. */
-const OF_BELIEF: readonly Damage[] = ['nonce changed', 'claim too long', 'believed late'];
+const OF_BELIEF: readonly Damage[] = ['nonce changed', 'lease too long', 'believed late'];
 
 export interface DamagedTrace {
   readonly trace: AnyTrace;
@@ -100,14 +100,16 @@ export function damaged(trace: AnyTrace, damage: Damage, chance: SeededRandom): 
     case 'nonce changed': {
       const belief = chance.pick(indexes(steps, isBelief));
       const owner = String(steps[belief].o);
-      const requests = indexes(steps, ({ e, o }, n) => e === 'acquire' && String(o) === owner && n < belief);
-      // Either nobody was granted the lock with this nonce, or the process has sent another request since.
-      const index = chance.chance(0.5) ? belief : (requests.at(-1) as number);
+      const isOfGrant = ({ e, o, nonce }: Step) =>
+        (e === 'acquire' || e === 'refresh') && String(o) === owner && nonce === steps[belief].nonce;
+      const [request] = indexes(steps, (step, n) => n < belief && isOfGrant(step));
+      // Either nobody was granted the lock with this nonce, or the process has sent no request with it.
+      const index = chance.chance(0.5) ? belief : request;
       replace(index, { nonce: chance.pick(noncesOf(steps).filter((nonce) => nonce !== steps[index].nonce)) });
       where = belief;
       break;
     }
-    case 'claim too long': {
+    case 'lease too long': {
       const index = chance.pick(indexes(steps, isBelief));
       replace(index, { until: (copy[index].until as number) + 10 * Math.abs(changeOf(chance)) });
       break;

@@ -71,7 +71,7 @@ export const FAMILIES: readonly Family[] = [
     tracesOfAKind: 20,
     mostSteps: 400,
     damaged: 225,
-    damages: [...COMMON, 'token changed', 'place changed', 'nonce changed', 'claim too long', 'believed late'],
+    damages: [...COMMON, 'token changed', 'place changed', 'nonce changed', 'lease too long', 'believed late'],
     occurs: [
       MISHAPS,
       { what: 'a grant to a place in line', least: 20, in: isGrant },

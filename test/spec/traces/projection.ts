@@ -1,9 +1,10 @@
+import { LONGEST_GRANT, SHORTEST_GRANT } from '../../../lib/backends/line-backend.js';
 import type { AcquireReply, ReleaseReply } from '../../../lib/backends/lock-backend.js';
 import type { Subject } from '../../chaos/simulation/simulated/link-trace.js';
 import type { TracedRequest } from '../../chaos/simulation/simulation-trace.js';
-import { EPOCH, type Field, localTime, type Step } from './steps.js';
+import { EPOCH, type Field, localTime, type OwnerId, type Step } from './steps.js';
 
-export type Fields = Readonly<Record<string, Field | readonly number[]>>;
+export type Fields = Readonly<Record<string, Field | readonly number[] | readonly OwnerId[]>>;
 
 /** Turns the events of a simulation into the steps of a specification. */
 export abstract class Projection {
@@ -74,6 +75,11 @@ export abstract class NumberedProjection extends Projection {
 /** A token relative to the beginning of all clocks. 0: there is none, or it is a forged one, from before that. */
 export function tokenOf(token: number): number {
   return Math.max(0, token - EPOCH * 1000);
+}
+
+/** With which lease the place of a request is granted the lock, in µs. */
+export function grantLeaseOf({ grantLease }: Subject & { kind: 'acquire' }): number {
+  return Math.min(LONGEST_GRANT, Math.max(SHORTEST_GRANT, grantLease)) * 1000;
 }
 
 export function succeeded({ kind }: Subject, reply: unknown): boolean {

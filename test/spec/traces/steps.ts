@@ -10,7 +10,7 @@ export interface Step {
   readonly e: string;
   readonly t: number;
   readonly cl: readonly number[];
-  readonly [field: string]: Field | readonly number[];
+  readonly [field: string]: Field | readonly number[] | readonly OwnerId[];
 }
 
 /** The beginning of all clocks, in ms: TLC's integers have 32 bits. */

@@ -2,7 +2,7 @@ import type { AcquireAllReply, AcquireReply } from '../../../lib/backends/lock-b
 import { isReadWrite } from '../../../lib/backends/lock-requests.js';
 import type { Subject } from '../../chaos/simulation/simulated/link-trace.js';
 import type { SimulationTrace, TracedEvent, TracedRequest } from '../../chaos/simulation/simulation-trace.js';
-import { type Fields, Projection, succeeded, tokenOf } from './projection.js';
+import { type Fields, grantLeaseOf, Projection, succeeded, tokenOf } from './projection.js';
 import { type OwnerId, type Step, serverTime } from './steps.js';
 
 export interface LockTrace {
@@ -48,8 +48,9 @@ class LockProjection extends Projection {
   /** The owners that have asked for a place in the line. */
   private readonly placed = new Set<string>();
   private readonly nonces: string[] = [];
-  /** What the server has granted while it executes a request. */
+  /** What the server has granted while it executes a request, and whom it has told that the lock is free. */
   private grants: readonly GrantedInLine[] = [];
+  private toldInLine: readonly string[] = [];
   private now!: TracedEvent;
   private lastClock = 0;
   private isSpecified = true;
@@ -98,6 +99,9 @@ class LockProjection extends Projection {
       case 'granted-in-line':
         this.grants = [...this.grants, event];
         return;
+      case 'told-in-line':
+        if (event.key === this.key) this.toldInLine = [...this.toldInLine, event.owner];
+        return;
       case 'believed':
         return this.believed(event);
       case 'record':
@@ -108,7 +112,12 @@ class LockProjection extends Projection {
   private sent(request: TracedRequest): void {
     const { subject, validUntil } = request;
     if (subject.kind === 'acquire-all' || subject.kind === 'force' || subject.key !== this.key) return;
-    if (subject.kind === 'keep' || subject.kind === 'leave' || subject.kind === 'raise') return;
+    if (subject.kind === 'leave' || subject.kind === 'raise') return;
+    if (subject.kind === 'keep') {
+      for (const [n, owner] of subject.owners.entries())
+        this.add('refresh', { o: this.owner(owner), nonce: this.nonceNumber(subject.nonces[n]) });
+      return;
+    }
     this.sentAt.set(request.id, this.clock(request.process));
     const o = this.owner(subject.owner);
     if (subject.kind === 'release') return this.add('release', { o, placed: this.placed.has(subject.owner) });
@@ -135,22 +144,37 @@ class LockProjection extends Projection {
 
   private executed(event: TracedEvent & { kind: 'executed' }): void {
     const { subject, seen } = event.request;
-    const { grants } = this;
+    const { grants, toldInLine } = this;
     this.grants = [];
+    this.toldInLine = [];
     const asks = subject.kind === 'acquire';
+    const listening = this.listeningIn(event);
+    const told = toldInLine.map((owner) => this.owner(owner));
     for (const grant of grants) {
       // An acquisition finds the lock busy because it has just granted it.
       if (grant.key !== this.key) this.grantedOther(grant, asks ? tokenOf(seen) : 0);
-      else if (asks) this.granted(grant, tokenOf(seen));
+      else if (asks) this.granted(grant, tokenOf(seen), listening);
     }
-    this.executedStep(event);
-    for (const grant of grants) if (grant.key === this.key && !asks) this.granted(grant, 0);
+    this.executedStep(event, told);
+    if (asks) return;
+    for (const grant of grants) if (grant.key === this.key) this.granted(grant, 0, listening);
+    // Others tell that the lease has become shorter.
+    if (told.length > 0 && SERVING.includes(subject.kind)) this.add('tell', { told, listening });
   }
 
-  private granted({ owner, grant, clock: token }: GrantedInLine, seen: number): void {
-    const clock = tokenOf(token);
+  private granted(event: GrantedInLine, seen: number, listening: readonly number[]): void {
+    const { owner, grant } = event;
+    const clock = tokenOf(event.clock);
     this.lastClock = clock;
-    this.add('grant', { o: this.owner(owner), seen, nonce: this.nonceNumber(grant?.nonce), clock });
+    const nonce = this.nonceNumber(grant?.nonce);
+    const said = grant === undefined ? 0 : grant.lease * 1000;
+    const until = serverTime(event.until);
+    this.add('grant', { o: this.owner(owner), seen, nonce, clock, said, until, listening });
+  }
+
+  /** The processes that listen for messages to their places. */
+  private listeningIn({ lock }: TracedEvent & { kind: 'executed' }): readonly number[] {
+    return lock.listening.map((process) => this.processNumber(process));
   }
 
   private grantedOther({ grant, clock: token }: GrantedInLine, seen: number): void {
@@ -166,9 +190,9 @@ class LockProjection extends Projection {
 
   private believed(event: TracedEvent & { kind: 'believed' }): void {
     if (event.key !== this.key) return;
-    const { owner, grant, leaseTime, until } = event;
-    const lease = leaseTime * 1000;
-    this.leases.set(owner, lease);
+    const { owner, grant, wanted, until } = event;
+    const lease = grant.lease * 1000;
+    this.leases.set(owner, wanted * 1000);
     this.add('believe', {
       o: this.owner(owner),
       nonce: this.nonceNumber(grant.nonce),
@@ -176,6 +200,7 @@ class LockProjection extends Projection {
       token: tokenOf(grant.token),
       reserved: grant.reserved,
       lease,
+      wanted: wanted * 1000,
       until: Math.round(until * 1000),
     });
   }
@@ -187,18 +212,23 @@ class LockProjection extends Projection {
     return known < 0 ? this.nonces.push(nonce) : known + 1;
   }
 
-  private executedStep({ request, copy, reply, reserve, clock: token }: TracedEvent & { kind: 'executed' }): void {
+  /** @param told those that it has told that the lock is free */
+  private executedStep(event: TracedEvent & { kind: 'executed' }, told: readonly OwnerId[]): void {
+    const { request, copy, reply, reserve, clock: token } = event;
     const { subject } = request;
+    const listening = this.listeningIn(event);
     if (subject.kind === 'leave') {
-      if (subject.key === this.key) this.add('leave', { o: this.owner(subject.owner) });
+      if (subject.key === this.key) this.add('leave', { o: this.owner(subject.owner), listening });
       return;
     }
     if (subject.kind === 'keep') {
       const waits = subject.waiterTimeout * 1000;
       const kept = reply as readonly boolean[];
       if (subject.key === this.key)
-        for (const [n, owner] of subject.owners.entries())
-          this.add('keep', { o: this.owner(owner), waits, kept: kept[n] });
+        for (const [n, owner] of subject.owners.entries()) {
+          const nonce = this.nonceNumber(subject.nonces[n]);
+          this.add('keep', { o: this.owner(owner), waits, kept: kept[n], nonce, listening });
+        }
       return;
     }
     const seen = tokenOf(request.seen);
@@ -220,9 +250,9 @@ class LockProjection extends Projection {
         ok,
         ...(taken && { seen, clock }),
         ...(taken && ok && { reserve, ...tokensOf(reply) }),
-        ...(subject.kind === 'acquire' && { waits: subject.waiterTimeout * 1000 }),
-        ...(subject.kind === 'acquire' && !ok && { reserve, nonce: this.nonceNumber(subject.nonce) }),
-        ...(subject.kind === 'acquire' && !ok && { holder: this.holder(reply) }),
+        ...(subject.kind === 'acquire' && { waits: subject.waiterTimeout * 1000, listening }),
+        ...(subject.kind === 'acquire' && { nonce: this.nonceNumber(subject.nonce), terms: grantLeaseOf(subject) }),
+        ...(subject.kind === 'acquire' && !ok && { reserve, told, holder: this.holder(reply) }),
       });
       if (request.read !== copy) this.add('unread', this.copyOf(request, copy));
       return;
@@ -282,7 +312,6 @@ class LockProjection extends Projection {
     const { call } = record;
     const o = this.owner(owner);
     if (record.kind === 'confirmed') {
-      if (record.unread) return;
       const until = this.local(record.process, record.validUntil);
       if (this.told.get(call) === until) return;
       this.told.set(call, until);
@@ -325,6 +354,9 @@ class LockProjection extends Projection {
     this.steps.push({ e, t: serverTime(server), cl: this.clocksAt(at), ...fields });
   }
 }
+
+/** The requests after which the server grants a free lock, or tells of it. */
+const SERVING: readonly Subject['kind'][] = ['release', 'keep', 'leave', 'force'];
 
 /** A request that takes something and does not say until when: a time that no clock of a trace shows. */
 function deadlineOf({ kind }: Subject, validUntil: number | undefined): number {

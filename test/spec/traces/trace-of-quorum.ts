@@ -64,6 +64,7 @@ class QuorumProjection extends NumberedProjection {
         return this.sent(event);
       case 'of-several':
       case 'granted-in-line':
+      case 'told-in-line':
       case 'believed':
         return;
     }

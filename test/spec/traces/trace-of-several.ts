@@ -6,7 +6,7 @@ import type {
   TracedRequest,
 } from '../../chaos/simulation/simulation-trace.js';
 import { succeeded } from './projection.js';
-import { type Field, micros } from './steps.js';
+import { type Field, micros, serverTime } from './steps.js';
 import { type About, SharedProjection, type SharedTrace } from './trace-of-shared.js';
 
 /** The steps of some exclusive locks, and of the calls that want several of them, as `TraceSeveral.tla` reads them. */
@@ -94,7 +94,8 @@ class SeveralProjection extends SharedProjection {
     this.lastHolder.set(key, holder);
     const hasTaken = takes && succeeded(event.request.subject, event.reply);
     if (holder === undefined || holder === last || hasTaken) return super.executed(event);
-    const grant = { o: this.owner(holder), n: this.nameOf(key) };
+    const until = serverTime(this.grantedUntil.get(key) as number);
+    const grant = { o: this.owner(holder), n: this.nameOf(key), until };
     // An acquisition finds the lock busy because it has just granted it.
     if (takes) this.add('grant', grant);
     super.executed(

@@ -2,7 +2,7 @@ import type { HeldType } from '../../../lib/backends/lock-backend.js';
 import { isReadWrite } from '../../../lib/backends/lock-requests.js';
 import type { Subject } from '../../chaos/simulation/simulated/link-trace.js';
 import type { SimulationTrace, TracedEvent, TracedRequest } from '../../chaos/simulation/simulation-trace.js';
-import { type Fields, NumberedProjection, succeeded } from './projection.js';
+import { type Fields, grantLeaseOf, NumberedProjection, succeeded } from './projection.js';
 import { type Field, micros, type Step, serverTime } from './steps.js';
 
 /** How an owner holds a lock that several may hold. */
@@ -49,6 +49,8 @@ export class SharedProjection extends NumberedProjection {
   private readonly messages = new Map<number, Fields>();
   private readonly leases = new Map<string, number>();
   private readonly calls = new Map<string, { readonly call: number; readonly alone: boolean; until?: number }>();
+  /** When the latest lease ends that was granted to a place in the line of each lock, by the server's clock. */
+  protected readonly grantedUntil = new Map<string, number>();
   protected now!: TracedEvent;
   protected isSpecified = true;
 
@@ -81,6 +83,9 @@ export class SharedProjection extends NumberedProjection {
       case 'of-several':
         return this.ofSeveral(event);
       case 'granted-in-line':
+        this.grantedUntil.set(event.key, event.until);
+        return;
+      case 'told-in-line':
       case 'believed':
         return;
     }
@@ -113,7 +118,7 @@ export class SharedProjection extends NumberedProjection {
     if (!('key' in subject) || !this.keys.includes(subject.key) || subject.kind === 'force') return;
     const p = this.processNumber(process);
     const sent = this.local(process, this.now.at);
-    const none = { o: 0, from: 0, owners: [], side: 'place', lease: 0, waits: 0, past: false };
+    const none = { o: 0, from: 0, owners: [], side: 'place', lease: 0, waits: 0, past: false, terms: 0 };
     const message = {
       id,
       p,
@@ -135,7 +140,13 @@ export class SharedProjection extends NumberedProjection {
       case 'acquire': {
         const o = this.owner(subject.owner, subject.permits);
         const { waiterTimeout, pastLine } = subject;
-        return { o, ...this.lease(o, subject), waits: micros(waiterTimeout), past: pastLine };
+        return {
+          o,
+          ...this.lease(o, subject),
+          waits: micros(waiterTimeout),
+          past: pastLine,
+          terms: grantLeaseOf(subject),
+        };
       }
       case 'transfer': {
         if (subject.type === 'read') this.isSpecified = false;
@@ -170,8 +181,9 @@ export class SharedProjection extends NumberedProjection {
     const { id, subject } = request;
     const holders = lock.holders.map((owner) => this.owner(owner));
     const line = lock.line.map((owner) => this.owner(owner));
+    const listening = lock.listening.map((process) => this.processNumber(process));
     const kept = subject.kind === 'keep' ? (reply as readonly boolean[]).map(Number) : [];
-    this.add('execute', { id, copy, ok: succeeded(subject, reply), mode: lock.mode, holders, line, kept });
+    this.add('execute', { id, copy, ok: succeeded(subject, reply), mode: lock.mode, holders, line, listening, kept });
     if (request.read !== copy) this.add('unread', { id, copy });
   }
 

@@ -8,11 +8,11 @@ import type { SimulationTrace } from '../../chaos/simulation/simulation-trace.js
 /** Of a class that keeps this to itself. */
 interface Inside {
   readonly services: { readonly backend: SimulatedLink };
-  takeGrant(line: unknown, wake: Wake): boolean;
+  takeGrant(this: unknown, line: unknown, wake: Wake): boolean;
 }
 
-/** What the message says that a queue has just heard. */
-const heard = new WeakMap<LockQueue, Grant>();
+/** What the message says that a queue has just heard, and which lease the caller wants who is next. */
+const heard = new WeakMap<LockQueue, { readonly grant: Grant; readonly wanted: number }>();
 
 /**
  * Writes into the traces of simulations which grants processes believe, and until when they count on them. The engine
@@ -24,23 +24,27 @@ export function watchGrants(): void {
   const { hold } = queue;
   const { takeGrant } = inside;
 
-  inside.takeGrant = function (this: Inside & LockQueue, line, wake) {
-    if (wake.kind === 'message' && wake.grant !== undefined) heard.set(this, wake.grant);
+  inside.takeGrant = function (this: LockQueue, line, wake) {
+    const { type, waiting } = this;
+    const terms = waiting.first?.terms;
+    if (wake.kind === 'message' && wake.grant !== undefined && terms !== undefined) {
+      const isPlain = terms.type === type && !terms.fixed && !terms.newest;
+      heard.set(this, { grant: wake.grant, wanted: isPlain ? terms.leaseTime : 0 });
+    }
     const isTaken = takeGrant.call(this, line, wake);
     heard.delete(this);
     return isTaken;
   };
-  // Before the request for its full lease is sent.
   queue.hold = function (this: LockQueue, held, now) {
-    const grant = heard.get(this);
-    if (grant !== undefined && held.claim !== undefined) note(this, held, grant);
+    const said = heard.get(this);
+    if (said !== undefined) note(this, held, said.grant, said.wanted);
     hold.call(this, held, now);
   };
 }
 
-function note(queue: LockQueue, { key, owner, leaseTime, confirmed, validFor }: HeldLock, grant: Grant): void {
+function note(queue: LockQueue, { key, owner, confirmed, validFor }: HeldLock, grant: Grant, wanted: number): void {
   const { process, settings } = (queue as unknown as Inside).services.backend;
   const until = confirmed.monotonic + validity(validFor);
   const trace = settings?.trace as SimulationTrace | undefined;
-  trace?.believed({ process: process.name, key, owner, grant, leaseTime, until });
+  trace?.believed({ process: process.name, key, owner, grant, wanted, until });
 }
