@@ -240,16 +240,6 @@ export class HistoryRecorder {
     for (const { call, lease } of this.live.get(liveKey(name, owner)) ?? []) this.extended(call, lease);
   }
 
-  /**
-   * Records that the server has set the full lease of a lock that a message had granted. No event tells of it.
-   *
-   * @param isRead whether the answer has arrived
-   */
-  accepted(name: string, owner: string, validUntil: number, isRead: boolean): void {
-    for (const { call, lease } of this.live.get(liveKey(name, owner)) ?? [])
-      if (lease.live) this.add({ kind: 'confirmed', call, validUntil, ...(!isRead && { unread: true }) });
-  }
-
   private lost(lock: string, owner: string, error: Error): void {
     for (const { call, lease } of this.live.get(liveKey(lock, owner)) ?? []) {
       // A writer that also reads has two locks under one owner.

@@ -48,11 +48,8 @@ export type HistoryEvent =
     }
   /** The ticket of this call is used. From now on, nobody relies on it. */
   | { readonly kind: 'adopting'; readonly call: string }
-  /**
-   * A renewal or an extension: the process relies on the lease until then. `unread`: the answer that says so has not
-   * arrived yet.
-   */
-  | { readonly kind: 'confirmed'; readonly call: string; readonly validUntil: number; readonly unread?: true }
+  /** A renewal or an extension: the process relies on the lease until then. */
+  | { readonly kind: 'confirmed'; readonly call: string; readonly validUntil: number }
   | { readonly kind: 'refused'; readonly call: string; readonly error: string; readonly message: string }
   | { readonly kind: 'release-asked'; readonly call: string }
   /** `kept`: the lock could not be detached, because a shutdown has left it to lapse. */

@@ -1,5 +1,5 @@
 // What one hand-over of a contended lock costs as more services wait for it, and what callers who give up cost.
-//   npm run bench -- crowd                     everything, a quarter of an hour; writes docs/images/crowd.svg
+//   npm run bench -- crowd                     everything, a quarter of an hour; writes docs/internals/images/crowd.svg
 // A part alone writes nothing. Real services, in processes of their own, beside peers, with one real redis-server:
 //   --services 4,16  --bodies 5  --kinds patient,giving-up  --idle  --busy    these cells; default: all kinds and states
 //   --seconds 1  --rounds 3                    of each contestant in a cell, in turns
@@ -10,7 +10,7 @@
 //   --simulated 100,1000,3000  --hold 5        these numbers of processes, these bodies
 //   --calibrate costs.json, --costs costs.json    write the costs of this machine, or use them
 // --built uses the library in dist as it is, --markdown prints tables for documents, --picture writes
-// docs/images/crowd.svg with what was measured.
+// docs/internals/images/crowd.svg with what was measured.
 import { readFileSync, writeFileSync } from 'node:fs';
 import { availableParallelism, loadavg } from 'node:os';
 import { parseArgs } from 'node:util';
@@ -44,7 +44,7 @@ const SERVICES = [2, 4, 16, 40];
 const BODIES = [0, 1, 5, 20];
 /** Where only services or only bodies vary, the other is this. */
 const [USUAL_SERVICES, USUAL_BODY] = [16, 5];
-const IMAGE = new URL('../../../docs/images/crowd.svg', import.meta.url);
+const IMAGE = new URL('../../../docs/internals/images/crowd.svg', import.meta.url);
 const WORKER = new URL('./service-worker.ts', import.meta.url);
 const OURS = 'ours';
 /**

@@ -27,7 +27,10 @@ async function agree(
     listenings,
     fc.commands(lockCommands, { maxCommands: length, size: 'max' }),
     async (listening, commands) => {
-      const model: LockModel = new LockModel((key) => world.listens(key));
+      const model: LockModel = new LockModel(
+        (key) => world.listens(key),
+        (key, owner) => world.isHeard(key, owner),
+      );
       const { clients, elapse } = open();
       const world: ModelWorld = new ModelWorld(model, clients, elapse, `lock:${++run}:`);
       try {

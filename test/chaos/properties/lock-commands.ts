@@ -59,7 +59,7 @@ const waitsInLine = (model: LockModel, part: Part) => hasLine(part.type) && mode
 
 /** The model does not know the time, so a head start is over before a command whose effect depends on it. */
 const afterHeadStart = async ({ model, elapse }: ModelWorld, { key, type }: Part) => {
-  if (hasLine(type) && model.isLeftFree(key)) await elapse(HEAD_START + 1);
+  if (hasLine(type) && model.hasHeadStart(key)) await elapse(HEAD_START + 1);
 };
 
 const request = ({ key, type, owner }: Part) => ({ key, type, owner });
@@ -81,8 +81,11 @@ async function acquire(world: ModelWorld, subject: Subject, waits: boolean, past
   const holdsOther = isReadWrite(part.type) ? plain === part.owner : writer === part.owner || readers.has(part.owner);
   if (waiterTimeout > 0 && holdsOther) return;
   if (waiterTimeout > 0) await afterHeadStart(world, part);
-  if (hasLine(part.type) && waiterTimeout > 0) world.expect(model.entered(part, pastLine));
-  const obstacles = model.obstacles(part, pastLine, waiterTimeout > 0);
+  const entersLine = hasLine(part.type) && waiterTimeout > 0;
+  const { obstacles, calls } = entersLine
+    ? model.entered(part, pastLine)
+    : { obstacles: model.obstacles(part, pastLine, waiterTimeout > 0), calls: [] };
+  world.expect(calls);
   const reply = await part.from.backend.acquire({
     ...request(part),
     leaseTime: LONG,

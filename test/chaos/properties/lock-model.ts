@@ -32,6 +32,8 @@ class Lock {
   readonly kinds = new Map<string, LockType>();
   /** Whether a release has left the lock free for listeners outside the line, and the line was not granted it since. */
   leftFree = false;
+  /** Whether somebody was told of the free lock, and has precedence for a while. */
+  told = false;
 
   get isFree(): boolean {
     return this.plain === undefined && this.writer === undefined && this.readers.size === 0;
@@ -45,8 +47,14 @@ class Lock {
 export class LockModel {
   private readonly locks = new Map<string, Lock>();
 
-  /** @param listens whether somebody listens to the plain channel of this key, and so outside its line */
-  constructor(private readonly listens: (key: string) => boolean = () => false) {}
+  /**
+   * @param listens whether somebody listens to the plain channel of this key, and so outside its line
+   * @param isHeard whether the client of this owner listens for what concerns its place in the line
+   */
+  constructor(
+    private readonly listens: (key: string) => boolean = () => false,
+    private readonly isHeard: (key: string, owner: string) => boolean = () => true,
+  ) {}
 
   at(key: string): Lock {
     const lock = this.locks.get(key) ?? new Lock();
@@ -68,7 +76,7 @@ export class LockModel {
     if (!isReadWrite(type)) {
       const holders = [plain, writer, ...readers].filter((holder) => holder !== undefined);
       if (holders.length > 0) return holders;
-      const [first = owner] = type === 'fair' ? queue : waits ? line : [];
+      const [first = owner] = type === 'fair' ? queue : [];
       return first === owner ? [] : [first];
     }
     if (plain !== undefined) return [plain];
@@ -102,7 +110,7 @@ export class LockModel {
     const { key, type, owner } = part;
     if (!this.has(part)) return [];
     if (type === 'fair') return this.headOrOthers(key);
-    if (!isReadWrite(type)) return this.others(key);
+    if (!isReadWrite(type)) return [{ key, channel: 'plain' }, ...this.tellLine(key)];
     const { readers, writer } = this.at(key);
     // Beside other leases, the lock may end as late as before.
     const isAlone = type === 'read' ? readers.size === 1 && writer === undefined : !readers.has(owner);
@@ -150,7 +158,7 @@ export class LockModel {
     const { queue, line, kinds } = this.at(key);
     const order = hasLine(type) ? line : type === 'fair' ? queue : [];
     if (order.includes(owner)) order.splice(order.indexOf(owner), 1);
-    if (line.length === 0) this.at(key).leftFree = false;
+    if (line.length === 0) this.at(key).leftFree = this.at(key).told = false;
     if (hasLine(type)) kinds.delete(owner);
   }
 
@@ -158,14 +166,25 @@ export class LockModel {
    * A refresh may find that the waiter that had been woken has died: the next one is woken, or those of other types.
    */
   refreshed({ key, type }: Part): readonly Call[] {
-    if (hasLine(type)) return this.hasRoom(key) ? this.serveLine(key) : [];
+    if (hasLine(type)) return this.serve(key).calls;
     return this.at(key).isFree ? this.headOrOthers(key) : [];
   }
 
-  /** Who enters the line of a free lock lets its first place go first. */
-  entered(part: Part, pastLine: boolean): readonly Call[] {
-    const { key } = part;
-    return this.at(key).isFree && this.obstacles(part, pastLine, true).length > 0 ? this.serveLine(key) : [];
+  /**
+   * Who enters the line of a free lock lets those go first whose turn it is.
+   *
+   * @returns the owners that a busy answer may name, and who is woken
+   */
+  entered(part: Part, pastLine: boolean): { readonly obstacles: readonly string[]; readonly calls: readonly Call[] } {
+    const { key, type, owner } = part;
+    const lock = this.at(key);
+    const obstacles = this.obstacles(part, pastLine, true);
+    const isSettled = this.has(part) || !lock.isFree || (isReadWrite(type) && obstacles.length === 0);
+    if (isSettled) return { obstacles, calls: [] };
+    const { calls, first } = this.serve(key, undefined, owner);
+    if (first === undefined) lock.told = false;
+    if (!lock.isFree) return { obstacles: this.obstacles(part, pastLine, true), calls };
+    return { obstacles: first === undefined ? [] : [first], calls };
   }
 
   removeWaiter(part: Part): readonly Call[] {
@@ -178,7 +197,7 @@ export class LockModel {
     this.forgetPlace(part);
     if (!hasLine(type)) return wasHead && lock.isFree ? this.headOrOthers(key) : [];
     const mayRead = wrote && lock.writer === undefined && lock.line.every((place) => lock.kinds.get(place) === 'read');
-    const served = wasHead || this.hasRoom(key) ? this.serveLine(key) : [];
+    const served = this.serve(key).calls;
     return mayRead ? [{ key, channel: 'readWrite' }, ...served] : served;
   }
 
@@ -186,7 +205,7 @@ export class LockModel {
     const lock = this.at(key);
     lock.plain = lock.writer = undefined;
     lock.readers.clear();
-    return [{ key, channel: 'readWrite' }, ...this.headOf(key), ...this.others(key)];
+    return [{ key, channel: 'readWrite' }, ...this.headOf(key), ...this.outsiders(key)];
   }
 
   /** All holders of this lock, with the type that they asked for. */
@@ -220,17 +239,22 @@ export class LockModel {
 
   /** The head of the queue or, if nobody is in it, waiters of other types. */
   private headOrOthers(key: string): readonly Call[] {
-    return this.at(key).queue.length > 0 ? this.headOf(key) : this.others(key);
+    return this.at(key).queue.length > 0 ? this.headOf(key) : this.outsiders(key);
   }
 
-  /** Those who listen to the plain channel, and the first in line. */
+  /** Those who listen to the plain channel, and the line, to which the lock is granted. */
   private others(key: string): readonly Call[] {
-    return [{ key, channel: 'plain' }, ...this.serveLine(key, this.listens(key))];
+    return [{ key, channel: 'plain' }, ...this.serve(key, this.listens(key)).calls];
+  }
+
+  /** The same, but the line is only told. */
+  private outsiders(key: string): readonly Call[] {
+    return [{ key, channel: 'plain' }, ...this.tellLine(key, this.listens(key))];
   }
 
   /** Those who listen to the channel of readers and writers, and the line. */
   private readersAndWriters(key: string): readonly Call[] {
-    return [{ key, channel: 'readWrite' }, ...this.serveLine(key, true)];
+    return [{ key, channel: 'readWrite' }, ...this.tellLine(key, false)];
   }
 
   /** The same, of a lock that is held. */
@@ -238,36 +262,73 @@ export class LockModel {
     return this.readersAndWriters(key).map((call) => ({ ...call, maybe: true }) as Call);
   }
 
-  /** Whether the first in line may have the lock now. */
-  private hasRoom(key: string): boolean {
-    const { line, kinds, isFree } = this.at(key);
-    return isFree || (this.mode(key) === 'read' && kinds.get(line[0]) === 'read');
+  /** The first place that may have the lock and whose client listens, and whom to tell otherwise. */
+  private nextPlace(key: string): { readonly next?: string; readonly first?: string } {
+    const { line, kinds } = this.at(key);
+    const mode = this.mode(key);
+    const fitting = line.filter((place) => mode === 'free' || (mode === 'read' && kinds.get(place) === 'read'));
+    const next = fitting.find((place) => this.isHeard(key, place));
+    return { next, first: next ?? fitting[0] ?? line[0] };
   }
 
   /**
-   * Grants a free lock to the first in line. If others listen outside the line, every second time it stays free. A writer
-   * is only told, and so are all readers in front.
+   * Grants a lock to the first in line whose client listens. If others listen outside the line, every second time it
+   * stays free. Readers and writers are only told.
+   *
+   * @param othersListen undefined: nothing was released
+   * @returns who goes first; undefined: nobody before the asker, for which the lock has room
    */
-  private serveLine(key: string, othersListen = false): readonly Call[] {
+  private serve(
+    key: string,
+    othersListen?: boolean,
+    asker?: string,
+  ): { readonly calls: readonly Call[]; readonly first?: string } {
     const lock = this.at(key);
-    const [first] = lock.line;
-    if (first === undefined) return [];
-    if (lock.kinds.get(first) === 'write') return [{ key, first }];
-    if (lock.kinds.has(first)) {
-      const end = lock.line.findIndex((place) => lock.kinds.get(place) !== 'read');
-      return lock.line.slice(0, end < 0 ? undefined : end).map((place) => ({ key, first: place }));
+    const { next, first } = this.nextPlace(key);
+    if (first === undefined || (asker !== undefined && next === asker)) return { calls: [] };
+    const { isFree } = lock;
+    const isLeft = isFree && this.leaveToOthers(key, othersListen);
+    if (next === undefined && !(isFree && (isLeft || asker === undefined))) return { calls: [] };
+    if (next === undefined || lock.kinds.has(next) || isLeft) {
+      const isOver = asker !== undefined && next !== undefined && lock.told && lock.line.includes(asker);
+      if (isOver) return { calls: [] };
+      return { calls: this.tell(key, first, isFree || next !== undefined, isLeft, asker), first };
     }
-    if (lock.isFree) {
-      lock.leftFree = othersListen && !lock.leftFree;
-      if (!lock.leftFree) this.grant({ key, type: 'reentrant', owner: first });
-    }
-    return [{ key, first }];
+    lock.leftFree = lock.told = false;
+    this.grant({ key, type: 'reentrant', owner: next });
+    return { calls: [{ key, first: next }], first: next };
   }
 
-  /** Whether others may have a head start before the first in line. */
-  isLeftFree(key: string): boolean {
-    const { isFree, leftFree } = this.at(key);
-    return isFree && leftFree;
+  /** Tells the line of a lock that has changed or become free. */
+  private tellLine(key: string, othersListen?: boolean): readonly Call[] {
+    const { first } = this.nextPlace(key);
+    const { isFree } = this.at(key);
+    return first === undefined ? [] : this.tell(key, first, isFree, isFree && this.leaveToOthers(key, othersListen));
+  }
+
+  /** A place, the readers right behind a reader, and the next place, because the first may not come. */
+  private tell(key: string, first: string, canAsk: boolean, isLeft: boolean, asker?: string): readonly Call[] {
+    const lock = this.at(key);
+    if (canAsk && !isLeft) lock.told = true;
+    const reads = (place: string) => lock.kinds.get(place) === 'read';
+    const others = lock.line.slice(lock.line.indexOf(first) + 1);
+    const end = others.findIndex((place) => !reads(first) || !reads(place));
+    const readers = others.slice(0, end < 0 ? undefined : end);
+    const tellsNext = canAsk && !isLeft && asker === undefined && readers.length === 0;
+    return [first, ...(tellsNext ? others.slice(0, 1) : readers)].map((place) => ({ key, first: place }));
+  }
+
+  private leaveToOthers(key: string, othersListen?: boolean): boolean {
+    if (othersListen === undefined) return false;
+    const lock = this.at(key);
+    lock.leftFree = othersListen && !lock.leftFree;
+    return lock.leftFree;
+  }
+
+  /** Whether others, or those who were told, may have a head start before the others in line. */
+  hasHeadStart(key: string): boolean {
+    const { isFree, leftFree, told } = this.at(key);
+    return (isFree && leftFree) || told;
   }
 
   private headOf(key: string): readonly Call[] {

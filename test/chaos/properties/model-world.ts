@@ -66,6 +66,11 @@ export class ModelWorld {
     return this.ears.some((ear) => ear.key === key && ear.channel === 'plain');
   }
 
+  /** Whether the client of this owner listens for what concerns its place in the line of this key. */
+  isHeard(key: string, owner: string): boolean {
+    return this.ears.some((ear) => ear.key === key && ear.channel === 'line' && owner.startsWith(`${ear.client.id}:`));
+  }
+
   /** Records who has to be woken by what `client` did. Returns how many other clients these are. */
   expect(calls: readonly Call[], client?: Client): number {
     const others = new Set<string>();

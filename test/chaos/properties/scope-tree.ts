@@ -5,7 +5,7 @@ import { RandomPlay } from './random-play.js';
 
 const NAMES: readonly (readonly string[])[] = [['page'], ['page'], ['cover'], ['cover', 'page']];
 /** Without `renew`: if that fails, `holdAtLeast` keeps the lock for its whole lease. */
-const COMMANDS = ['acquire', 'acquireAll', 'transfer', 'release', 'accept', 'removeWaiter'] as const;
+const COMMANDS = ['acquire', 'acquireAll', 'transfer', 'release', 'removeWaiter'] as const;
 /** How many bodies a tree has at most. */
 const MOST_BODIES = 16;
 /** How long faulty backends may leave a lock taken, in milliseconds. */

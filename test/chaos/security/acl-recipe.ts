@@ -25,7 +25,7 @@ export const ACL_RECIPE = {
   ],
   /** Called by the scripts. */
   scripts: [
-    ...['+time', '+publish', '+type', '+exists', '+del', '+pexpire', '+pttl'],
+    ...['+time', '+publish', '+pubsub|numsub', '+type', '+exists', '+del', '+pexpire', '+pttl'],
     ...['+get', '+set', '+getset', '+incrby', '+decrby'],
     ...['+hget', '+hset', '+hsetnx', '+hdel', '+hexists', '+hgetall', '+hkeys', '+hlen'],
     ...['+hmget', '+hstrlen'],
@@ -43,6 +43,7 @@ export const ACL_RECIPE = {
     '+command|info',
     '+asking',
     '+spublish',
+    '+pubsub|shardnumsub',
     '+ssubscribe',
     '+sunsubscribe',
   ],

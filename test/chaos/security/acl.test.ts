@@ -69,7 +69,12 @@ describe('a user with the rights of the recipe and no others', () => {
     const called = texts.flatMap((text) =>
       [...text.matchAll(/(?:redis\.p?call\(|\bsetClock\()'(\w+)'/g)].map(([, command]) => `+${command.toLowerCase()}`),
     );
-    expect([...scripts].sort()).toEqual([...new Set([...called, '+publish'])].sort());
+    expect(scripts.map((rule) => rule.split('|')[0]).sort()).toEqual([...new Set([...called, '+publish'])].sort());
+  });
+
+  it('can use everything without the right to count who listens', async () => {
+    expect(await use('countless', without('+pubsub|numsub'))).toEqual([]);
+    expect(new Set(await denials(admin))).toEqual(new Set([expect.stringMatching(/^countless: command pubsub/)]));
   });
 
   it('can read and write nothing else', async () => {

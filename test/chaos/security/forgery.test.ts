@@ -143,19 +143,20 @@ describe('a lock that another client claims', () => {
     await until(async () => (await watch.zcard(turns)) === 1);
     const [place] = await watch.zrange(turns, 0, '0');
     const terms = await watch.hget('nestjs_redis_lock_turns_terms:{lock:queued}', place);
-    expect(terms).toMatch(/^g [-0-9a-f]{36} 0 \d+ nestjs_redis_lock_clock r \d{16} \S+$/);
+    expect(terms).toMatch(/^l r 1 30000 \d+ 0 0 \d+ \d{16} \S+ [-0-9a-f]{36}$/);
     const channel = `nestjs_redis_lock_turn:{lock:queued}:${place.slice(0, place.lastIndexOf(':'))}`;
     let isIn = false;
     void waiting.then(() => {
       isIn = true;
     });
-    const nonce = (terms ?? '').split(' ')[1];
+    const nonce = (terms ?? '').split(' ').at(-1);
     const spent = `${place.slice(0, place.lastIndexOf(':'))}:999`;
     for (const text of [
       `${place} granted`,
-      ...[`${place} granted forged 7 0 0`, `${place} granted  7 0 0`],
-      ...[`${spent} granted ${nonce} 7 0 0`, `${place} granted ${nonce} x 0 0`],
-      ...[`${place} granted ${nonce} 7 0 -1`, `${place} granted ${nonce} 7 0 60000`],
+      ...[`${place} granted forged 7 0 0 30000`, `${place} granted  7 0 0 30000`],
+      ...[`${spent} granted ${nonce} 7 0 0 30000`, `${place} granted ${nonce} x 0 0 30000`],
+      ...[`${place} granted ${nonce} 7 0 -1 30000`, `${place} granted ${nonce} 7 0 60000 30000`],
+      ...[`${place} granted ${nonce} 7 0 0`, `${place} granted ${nonce} 7 0 0 3600000`],
     ])
       expect(await watch.publish(channel, text)).toBe(1);
     await until(async () => (await watch.zcard(turns)) === 1);

@@ -55,7 +55,6 @@ export class Member {
     process.onStall = (until) => this.recorder.add({ kind: 'stalled', until });
     link.onReused = (lock, owner) => this.recorder.add({ kind: 'reused', lock, owner });
     link.onForced = (lock, owners) => this.recorder.add({ kind: 'forced', lock, owners });
-    link.onAccepted = (...accepted) => this.recorder.accepted(...accepted);
     link.synchronizers.onLease = (ids, deadline) => this.permits.leased(ids, deadline);
   }
 

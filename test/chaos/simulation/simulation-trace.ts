@@ -24,7 +24,7 @@ export type TraceEvent =
       readonly lock: TracedLock;
     }
   | { readonly kind: 'late' | 'request-lost'; readonly request: TracedRequest; readonly copy: Copy }
-  /** The server has granted a lock to the first place of its line. The request that made it do so is executed next. */
+  /** The server has granted a lock to a place in its line. The request that made it do so is executed next. */
   | {
       readonly kind: 'granted-in-line';
       readonly key: string;
@@ -32,7 +32,11 @@ export type TraceEvent =
       /** What its client may believe. Undefined: it has to ask. */
       readonly grant: Grant | undefined;
       readonly clock: number;
+      /** When the lease ends that the server has written, by its clock. */
+      readonly until: number;
     }
+  /** The server has told the client of a place that the lock is free, or has changed. */
+  | { readonly kind: 'told-in-line'; readonly key: string; readonly owner: string }
   /** A process begins because a message grants it the lock: until then, by its own clock, in milliseconds. */
   | {
       readonly kind: 'believed';
@@ -40,7 +44,8 @@ export type TraceEvent =
       readonly key: string;
       readonly owner: string;
       readonly grant: Grant;
-      readonly leaseTime: number;
+      /** The lease that the caller wants who is next; 0: it is none that a message may grant. */
+      readonly wanted: number;
       readonly until: number;
     }
   | { readonly kind: 'resent'; readonly request: TracedRequest }
@@ -73,6 +78,8 @@ export interface TracedLock {
   readonly mode: LockState['mode'];
   readonly holders: readonly string[];
   readonly line: readonly string[];
+  /** The processes that listen for messages to their places. */
+  readonly listening: readonly string[];
 }
 
 export interface TracedRequest {
@@ -87,7 +94,7 @@ export interface TracedRequest {
   late: boolean;
 }
 
-const FREE: TracedLock = { mode: 'free', holders: [], line: [] };
+const FREE: TracedLock = { mode: 'free', holders: [], line: [], listening: [] };
 
 /** Everything that happens in one simulation, in order, for checks against the specification in test/spec. */
 export class SimulationTrace implements LinkTrace {
@@ -112,9 +119,11 @@ export class SimulationTrace implements LinkTrace {
     this.time = time;
     this.server = server;
     server.onDataLoss = () => this.add({ kind: 'data-lost' });
-    server.onGrant = (channel, { owner, grant }) => {
+    server.onLineMessage = (channel, { owner, lock, grant }) => {
       const key = channel.slice(lineChannel('', clientOf(owner)).length);
-      this.add({ kind: 'granted-in-line', key, owner, grant, clock: this.clock });
+      if (lock !== 'granted') return this.add({ kind: 'told-in-line', key, owner });
+      const until = server.store.locks.get(key, server.wall())?.awaited(server.wall())[1] ?? 0;
+      this.add({ kind: 'granted-in-line', key, owner, grant, clock: this.clock, until });
     };
   }
 
@@ -191,9 +200,11 @@ export class SimulationTrace implements LinkTrace {
 
   private lock(key: string): TracedLock {
     const now = this.server.wall();
-    const { locks, lines } = this.server.store;
+    const { locks, lines, channels } = this.server.store;
     const { mode, owners } = locks.get(key, now)?.state(now) ?? { mode: 'free' as const, owners: [] };
-    return { mode, holders: owners.map(({ owner }) => owner), line: lines.get(key, now)?.owners(now) ?? [] };
+    const line = lines.get(key, now)?.owners(now) ?? [];
+    const listening = [...this.rates.keys()].filter((process) => channels.hasListeners(lineChannel(key, process)));
+    return { mode, holders: owners.map(({ owner }) => owner), line, listening };
   }
 
   protected add(event: TraceEvent): void {

@@ -12,6 +12,8 @@ export interface Wait {
   /** How often others got the lock meanwhile. */
   readonly passed: number;
   readonly took: number;
+  /** When it got the lock. */
+  readonly at: number;
 }
 
 /** Processes of several versions of the library, and threads of a real Redisson, that use the same locks. */
@@ -81,7 +83,7 @@ export class Fleet {
       if (kind === 'sent' && record.locks.includes(lock)) asked.set(record.call, Math.max(at, since));
       if (kind !== 'granted' || record.lock !== lock || at < since) continue;
       const from = asked.get(record.call)!;
-      waits.push({ process, passed: grants.filter((grant) => grant > from).length, took: at - from });
+      waits.push({ process, passed: grants.filter((grant) => grant > from).length, took: at - from, at });
       grants.push(at);
     }
     return waits;

@@ -15,6 +15,8 @@ export type Subject =
       readonly permits: number;
       /** See `AcquireRequest.nonce`. */
       readonly nonce: string | undefined;
+      /** See `AcquireRequest.grantLease`. */
+      readonly grantLease: number;
       /** It may grow until the request is executed, because nothing is serialised here. */
       readonly reserve: () => number;
     }
@@ -36,7 +38,13 @@ export type Subject =
       readonly leaseTime: number;
     }
   | { readonly kind: 'release'; readonly key: string; readonly type: HeldType; readonly owner: string }
-  | { readonly kind: 'keep'; readonly key: string; readonly owners: readonly string[]; readonly waiterTimeout: number }
+  | {
+      readonly kind: 'keep';
+      readonly key: string;
+      readonly owners: readonly string[];
+      readonly nonces: readonly (string | undefined)[];
+      readonly waiterTimeout: number;
+    }
   | { readonly kind: 'leave'; readonly key: string; readonly owner: string }
   | { readonly kind: 'raise'; readonly key: string; readonly token: number }
   | { readonly kind: 'force'; readonly key: string };

@@ -19,6 +19,7 @@ import {
   SingleNodeWatch,
   type Subscription,
   type TransferRequest,
+  type WaiterRef,
   type Wake,
 } from '../../../../lib/backends/lock-backend.js';
 import { MemoryBackend } from '../../../../lib/backends/memory/memory-backend.js';
@@ -82,8 +83,6 @@ export class SimulatedLink implements LockBackend, ServerClient {
   readonly subscribed = new Set<LinkSubscription>();
   /** Called with the locks that a forced release has taken, when the process knows of them. */
   onForced: (key: string, owners: readonly string[]) => void = () => {};
-  /** Called when the server has set the full lease of a lock that a message had granted, and again with the answer. */
-  onAccepted: (key: string, owner: string, validUntil: number, isRead: boolean) => void = () => {};
   /** Called with an owner id that is sent in an acquisition after its release. */
   onReused: (key: string, id: string) => void = () => {};
   readonly owners = new SpentOwners((key, id) => this.onReused(key, id));
@@ -177,7 +176,7 @@ export class SimulatedLink implements LockBackend, ServerClient {
     const seen = this.highestToken;
     this.owners.acquiring(request);
     const { trace } = this.settings;
-    const sent = (trace?.knowsGrants ?? true) ? request : Object.create(request, { nonce: { value: undefined } });
+    const sent = (trace?.knowsGrants ?? true) ? request : withoutNonce(request);
     const reply = await this.take(
       this.lineOf('acquire', request),
       (backend) => raised(backend, [request], seen).acquire(sent),
@@ -188,6 +187,7 @@ export class SimulatedLink implements LockBackend, ServerClient {
         pastLine: request.pastLine === true,
         permits: request.permits ?? 0,
         nonce: request.nonce,
+        grantLease: request.grantLease ?? request.leaseTime,
       },
     );
     if (reply.acquired) this.sees(reply.token + reply.reserved);
@@ -285,14 +285,21 @@ export class SimulatedLink implements LockBackend, ServerClient {
     );
   }
 
-  refreshWaiters(places: readonly OwnerRef[], waiterTimeout: number): Promise<readonly boolean[]> {
+  refreshWaiters(places: readonly WaiterRef[], waiterTimeout: number): Promise<readonly boolean[]> {
     const [{ key }] = places;
+    const sent = (this.settings.trace?.knowsGrants ?? true) ? places : places.map(withoutNonce);
     return this.send(
       this.lineOf('places', places[0]),
-      (backend) => backend.refreshWaiters(places, waiterTimeout),
+      (backend) => backend.refreshWaiters(sent, waiterTimeout),
       (kept) => kept,
       undefined,
-      { kind: 'keep', key, owners: places.map(({ owner }) => owner), waiterTimeout },
+      {
+        kind: 'keep',
+        key,
+        owners: places.map(({ owner }) => owner),
+        nonces: sent.map(({ nonce }) => nonce),
+        waiterTimeout,
+      },
     );
   }
 
@@ -343,29 +350,7 @@ export class SimulatedLink implements LockBackend, ServerClient {
       this.inLine.set(key, listener);
       return subscription;
     },
-    accept: (request, grant, sent) => {
-      const { key, type, owner, leaseTime } = request;
-      const validUntil = this.endOfLease(leaseTime);
-      const accepted = (isHeld: boolean, isRead: boolean) => {
-        if (isHeld) this.onAccepted(key, owner, validUntil, isRead);
-        return isHeld;
-      };
-      const answer = this.send(
-        this.lineOf('renew', request),
-        (backend) =>
-          (backend.line as LineBackend).accept(request, grant, () => {}).then((isHeld) => accepted(isHeld, false)),
-        (isHeld) => isHeld,
-        undefined,
-        { kind: 'renew', key, type, owner, leaseTime },
-      );
-      answer.then(
-        (isHeld) => accepted(isHeld, true),
-        () => {},
-      );
-      this.process.nextTurn(sent);
-      this.sees(grant.token + grant.reserved);
-      return answer;
-    },
+    begun: (grant) => this.sees(grant.token + grant.reserved),
   };
 
   private deliver(wake: Wake, hear: (wake: Wake) => void): void {
@@ -382,7 +367,7 @@ export class SimulatedLink implements LockBackend, ServerClient {
 
   /** Tells a process that waits in line, without the right to do so, that it was granted the lock. */
   private forgeGrant(key: string, owner: string): void {
-    const grant = { nonce: 'forged', token: 1, reserved: 0, after: 0 };
+    const grant = { nonce: 'forged', token: 1, reserved: 0, after: 0, lease: 30_000 };
     this.inLine.get(key)?.({ kind: 'message', owner, lock: 'granted', grant });
   }
 
@@ -456,6 +441,11 @@ function subjectOf<Kind extends 'acquire' | 'transfer'>(
 ) {
   const { key, type, owner, leaseTime } = request;
   return { kind, key, type, owner, leaseTime, reserve: () => request.reserve };
+}
+
+/** A request whose nonce comes back in no message. A request for a lock is the same object, because it may still change. */
+function withoutNonce<R extends { readonly nonce?: string | undefined }>(request: R): R {
+  return Object.create(request, { nonce: { value: undefined } }) as R;
 }
 
 function withLimit<T extends object>(reply: T, validUntil: number | undefined): T {

@@ -4,8 +4,8 @@ import type { VirtualTime } from './virtual-time.js';
 
 const TODAY = Date.parse('2025-01-01T00:00:00Z');
 
-/** The message to the client of a place that was granted the lock. */
-export type GrantMessage = Wake & { readonly kind: 'message'; readonly owner: string };
+/** The message to the client of a place that was granted the lock, or is told of it. */
+export type LineMessage = Wake & { readonly kind: 'message'; readonly owner: string };
 
 /** A client that is notified of what happens to the server. */
 export interface ServerClient {
@@ -21,8 +21,8 @@ export class SimulatedServer {
   store: MemoryStore;
   /** Called when all data is lost. */
   onDataLoss: () => void = () => {};
-  /** Called when a lock was granted to the first place of its line, even if nobody hears of that. */
-  onGrant: (channel: string, message: GrantMessage) => void = () => {};
+  /** Called when a place in line was granted the lock, or is told of it, even if nobody hears of that. */
+  onLineMessage: (channel: string, message: LineMessage) => void = () => {};
   /** Its clock has been set. */
   clockWasSet = false;
   private readonly clients = new Set<ServerClient>();
@@ -93,13 +93,13 @@ export class SimulatedServer {
     const { channels } = store;
     const { publish } = channels;
     channels.publish = (channel, backend, message, runtime) => {
-      if (isGrant(message)) this.onGrant(channel, message);
+      if (isLineMessage(message)) this.onLineMessage(channel, message);
       return publish.call(channels, channel, backend, message, runtime);
     };
     return store;
   }
 }
 
-function isGrant(message: Wake): message is GrantMessage {
-  return message.kind === 'message' && message.lock === 'granted';
+function isLineMessage(message: Wake): message is LineMessage {
+  return message.kind === 'message' && message.owner !== undefined;
 }
