@@ -1,6 +1,7 @@
 import { FAR_BACK, type Grant, HEAD_START, SHORTEST_GRANT } from '../../../lib/backends/lock-backend.js';
 import { until } from '../../support/until.js';
 import { type ContractWorld, SHORT } from '../support/contract-world.js';
+import { inHeadStart } from '../support/head-start.js';
 import type { Listener } from '../support/listener.js';
 import { type AcquireOptions, LONG, type Owner } from '../support/owner.js';
 
@@ -26,27 +27,22 @@ export function describeLine(world: ContractWorld, type: 'reentrant' | 'fenced' 
     return { bob, cem, listener };
   };
 
-  /** A release has left the lock free, because somebody listens outside the line: bob is its first place, then cem. */
-  const leftFree = async () => {
-    const [ann, bob, cem] = owners();
-    const dora = world.owner(type, ann.key);
-    const [bobs, cems] = [await listenInLine(bob), await listenInLine(cem)];
-    await world.listen(ann);
+  /** Somebody listens outside the line, where bob is first, then cem: ann's release leaves the lock free. */
+  const beforeRelease = async () => {
+    const key = world.key();
+    // One client, whose requests are executed in the order in which they are sent.
+    const [ann, bob, cem, dora] = Array.from({ length: 4 }, () => world.owner(type, key));
+    const [line] = [await listenInLine(bob), await world.listen(ann)];
     await ann.take();
     await wait(bob);
     await wait(cem);
-    const start = world.now();
-    await ann.release();
-    return { bob, cem, dora, bobs, cems, since: () => world.now() - start };
+    return { ann, bob, cem, dora, line };
   };
 
-  /** Repeats what a busy machine did not do before the head start was over. */
-  const inHeadStart = async <T>(act: (line: Awaited<ReturnType<typeof leftFree>>) => Promise<T>): Promise<T> => {
-    for (;;) {
-      const line = await leftFree();
-      const seen = await act(line);
-      if (line.since() < HEAD_START) return seen;
-    }
+  const leftFree = async () => {
+    const line = await beforeRelease();
+    await line.ann.release();
+    return line;
   };
 
   const itGrants = (title: string, body: () => Promise<void>) =>
@@ -354,15 +350,18 @@ export function describeLine(world: ContractWorld, type: 'reentrant' | 'fenced' 
     });
 
     itLeavesFree('leaves the lock free for those outside it as long as their head start lasts', async () => {
-      const { dora, reply, mode, queue } = await inHeadStart(async ({ bob, dora }) => {
-        await bob.refreshWaiter();
-        const reply = await wait(dora);
-        return { dora, reply, ...(await dora.inspect()) };
-      });
-      expect(reply.holder).toBeUndefined();
-      expect(reply.remaining).toBeWithin(1, HEAD_START);
-      expect(mode).toBe('free');
-      expect(queue).toContain(dora.owner);
+      await inHeadStart(
+        world,
+        beforeRelease,
+        ({ ann, bob, dora }) =>
+          [() => ann.release(), () => bob.refreshWaiter(), () => dora.meet(WAITING), () => dora.inspect()] as const,
+        async ([, , reply, { mode, queue }], { dora }) => {
+          expect(reply.holder).toBeUndefined();
+          expect(reply.remaining).toBeWithin(1, HEAD_START);
+          expect(mode).toBe('free');
+          expect(queue).toContain(dora.owner);
+        },
+      );
     });
 
     itLeavesFree('lets its first place have the lock during that time, which does not ask before it must', async () => {
@@ -371,21 +370,30 @@ export function describeLine(world: ContractWorld, type: 'reentrant' | 'fenced' 
     });
 
     itLeavesFree('tells the next place if the first leaves during that time', async () => {
-      const { cem, cems, mode } = await inHeadStart(async ({ bob, cem, cems }) => {
-        await bob.removeWaiter();
-        return { cem, cems, mode: (await cem.inspect()).mode };
-      });
-      expect(mode).toBe('free');
-      await cems.hears();
-      expect(cems.heard).toEqual([{ kind: 'message', owner: cem.owner, lock: 'free' }]);
+      await inHeadStart(
+        world,
+        beforeRelease,
+        ({ ann, bob, cem }) => [() => ann.release(), () => bob.removeWaiter(), () => cem.inspect()] as const,
+        async ([, , { mode }], { bob, cem, line }) => {
+          expect(mode).toBe('free');
+          await line.hears(2);
+          expect(line.heard).toEqual([
+            { kind: 'message', owner: bob.owner, lock: 'free' },
+            { kind: 'message', owner: cem.owner, lock: 'free' },
+          ]);
+        },
+      );
     });
 
     itLeavesFree('grants the lock to its first place once that time is over, when a place is refreshed', async () => {
-      const { bob, cem, bobs } = await leftFree();
+      const { bob, cem, line } = await leftFree();
       await world.elapse(HEAD_START + 1);
       await cem.refreshWaiter();
-      await bobs.hears(2);
-      expect(bobs.heard.map(({ lock }) => lock)).toEqual(['free', 'granted']);
+      await line.hears(2);
+      expect(line.heard).toMatchObject([
+        { owner: bob.owner, lock: 'free' },
+        { owner: bob.owner, lock: 'granted' },
+      ]);
       expect(await bob.holds()).toBe(true);
     });
 
