@@ -97,8 +97,9 @@ describe.each(LIBRARIES)('a client of %s on which the application calls select()
     expect(await early).toBe(true);
     expect((await late).message).toMatch(/database 3/);
     await selected;
+    // ioredis itself goes back to database 0 if select() was called while it was already connecting again.
+    await client.ping();
     expect(await world.redis.info('keyspace')).not.toMatch(/^db3:/m);
-    expect(await client.dbsize()).toBe(0);
   });
 });
 
