@@ -132,10 +132,19 @@ describe('the estimate of the server’s clock', () => {
   const world = new RedisWorld();
 
   it('is corrected by the first reply after the clock was set', async () => {
-    const liar = await startLiar(world.server.port, (text) => shiftTime(text, -3_600));
+    let refusals = 0;
+    let liesAfterRefusal = 0;
+    const liar = await startLiar(world.server.port, (text) => {
+      refusals += text.match(EXPIRED)?.length ?? 0;
+      const changed = shiftTime(text, -3_600);
+      if (refusals > 0 && changed !== text) liesAfterRefusal++;
+      return changed;
+    });
     const backend = world.backend({ connection: `redis://127.0.0.1:${liar.port}` });
     expect(await backend.acquire(world.request())).toMatchObject({ acquired: true });
-    expect(liar.lies).toBe(1);
+    // A server that answers slowly is asked for its time several times before.
+    expect(liar.lies).toBeGreaterThan(0);
+    expect({ refusals, liesAfterRefusal }).toEqual({ refusals: 1, liesAfterRefusal: 0 });
     await liar.stop();
   });
 
@@ -169,8 +178,10 @@ function shiftTime(text: string, seconds: number): string {
   return text.replace(/\*2\r\n\$10\r\n(\d{10})\r\n/, (_, time) => `*2\r\n$10\r\n${Number(time) + seconds}\r\n`);
 }
 
+const EXPIRED = /(\$7\r\nexpired\r\n:)(\d+)/g;
+
 function shiftExpired(text: string): string {
-  return text.replace(/(\$7\r\nexpired\r\n:)(\d+)/g, (_, start, time) => `${start}${Number(time) - 3_600_000}`);
+  return text.replace(EXPIRED, (_, start, time) => `${start}${Number(time) - 3_600_000}`);
 }
 
 /** A proxy that changes what the server answers. */
