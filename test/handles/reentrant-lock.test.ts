@@ -6,6 +6,7 @@ import type { LockService } from '../../lib/service/lock-service.js';
 import { ms, nothingIsLeft, openWorld, STORES } from '../support/lock-world.js';
 import { errorOf, Section } from '../support/section.js';
 import { type RedisCluster, startCluster } from '../support/servers/redis-cluster.js';
+import { woken } from '../support/time-limits.js';
 import { until } from '../support/until.js';
 
 /** Lets `contenders` callers, spread over the services, contend for one lock, and returns how often each was served. */
@@ -30,38 +31,35 @@ describe.each(STORES)('re-entrant lock, acceptance, on %s', (store) => {
     const lease = await other.acquire('order');
     expect(await locks.isLocked('order')).toBe(true); // waits until it is connected
     const began = performance.now();
-    expect(await locks.getLock('order').tryLock(500)).toBeNull();
+    expect(await woken(locks.getLock('order').tryLock(500))).toBeNull();
     expect(performance.now() - began).toBeGreaterThanOrEqual(499);
-    expect(performance.now() - began).toBeLessThan(3_000);
     await lease.release();
   });
 
   it('expires after leaseTime without unlock', async () => {
     const [locks, other] = await world.services(2);
-    await locks.getLock('order').lock(300);
+    await locks.getLock('order').lock(2_000);
     expect(await other.isLocked('order')).toBe(true);
-    const began = performance.now();
-    const lease = await other.acquire('order', { waitTime: '20s' });
-    expect(performance.now() - began).toBeLessThan(5_000);
+    const lease = await woken(other.acquire('order'));
     await lease.release();
   });
 
   it('auto-renewed while held without a lease', async () => {
-    const [locks, other] = await world.services(2, { watchdogTimeout: ms(1_000) });
+    const [locks, other] = await world.services(2, { watchdogTimeout: ms(3_000) });
     const lease = await locks.getLock('order').lock();
-    await sleep(1_500);
+    await sleep(3_500);
     expect(lease.held).toBe(true);
     expect(await other.tryAcquire('order')).toBeNull();
     await lease.release();
   });
 
   it('renewal stops after unlock', async () => {
-    const { locks, backend } = await world.process({ watchdogTimeout: ms(450) });
+    const { locks, backend } = await world.process({ watchdogTimeout: ms(3_000) });
     const lease = await locks.getLock('order').lock();
     await until(() => backend.count('renew') > 1);
     await lease.release();
     const renewals = backend.count('renew');
-    await sleep(500);
+    await sleep(1_200);
     expect(backend.count('renew')).toBe(renewals);
   });
 
