@@ -38,14 +38,17 @@ describe.each([3, 5])('Redlock over %i servers', (count) => {
   }, 60_000);
   afterAll(() => Promise.all(servers.map((server) => server.stop())));
 
-  /** A lease that lasts while this machine is busy. Tests of a lock that is lost take a shorter one. */
-  const LASTING = { watchdogTimeout: 10_000 };
+  /** For a lock that is lost. By default, a lease lasts while this machine is busy. */
+  const BRIEF = { watchdogTimeout: 1_200 };
+
+  /** Milliseconds within which even a busy machine answers. Tests wait for that long for servers that are paused. */
+  const NODE_TIMEOUT = 1_000;
 
   /** A separate process, which renews three times in a lease. */
   function open(
     options: { watchdogTimeout?: number; nodeTimeout?: number; commandTimeout?: number } = {},
   ): LockService {
-    const { watchdogTimeout = 1_200, ...timeouts } = options;
+    const { watchdogTimeout = 10_000, ...timeouts } = options;
     const { backend, id: clientId } = connectQuorum(servers, timeouts);
     const service = new LockService(
       new LockEngine({
@@ -80,7 +83,7 @@ describe.each([3, 5])('Redlock over %i servers', (count) => {
   const most = Array.from({ length: minority + 1 }, (_, node) => node);
 
   it('keeps the lock when a minority of the servers is killed while it is held', async () => {
-    const [one, other] = [open(LASTING), open()];
+    const [one, other] = [open(), open()];
     const lease = await one.acquire(name);
     await kill(some);
     await renewed(one, 4);
@@ -91,7 +94,7 @@ describe.each([3, 5])('Redlock over %i servers', (count) => {
   });
 
   it('keeps the lock when a minority of the servers hangs while it is held', async () => {
-    const [one, other] = [open(LASTING), open()];
+    const [one, other] = [open(), open()];
     const lease = await one.acquire(name);
     for (const node of some) servers[node].pause();
     await renewed(one, 4);
@@ -123,7 +126,7 @@ describe.each([3, 5])('Redlock over %i servers', (count) => {
   });
 
   it('loses the lock when a majority is down for longer than the lease, and works again after the restart', async () => {
-    const service = open();
+    const service = open(BRIEF);
     const lease = await service.acquire(name);
     await kill(most);
     await until(() => lease.signal.aborted);
@@ -136,7 +139,7 @@ describe.each([3, 5])('Redlock over %i servers', (count) => {
   });
 
   it('does not lose the lock while a majority is away for less than the lease', async () => {
-    const service = open({ watchdogTimeout: 10_000 });
+    const service = open();
     const lease = await service.acquire(name);
     for (const node of most) servers[node].pause();
     expect(await errorOf(lease.extend('10s'))).toBeInstanceOf(LockUnavailableError);
@@ -152,7 +155,7 @@ describe.each([3, 5])('Redlock over %i servers', (count) => {
   });
 
   it('restores the lock on servers that lost their data, one after the other', async () => {
-    const [one, other] = [open(LASTING), open()];
+    const [one, other] = [open(), open()];
     const lease = await one.acquire(name);
     for (let node = 0; node < count; node++) {
       await servers[node].restart();
@@ -165,7 +168,7 @@ describe.each([3, 5])('Redlock over %i servers', (count) => {
   });
 
   it('notices that the lock is lost when a majority of the servers lost its data', async () => {
-    const service = open();
+    const service = open(BRIEF);
     const lease = await service.acquire(name);
     // A late grant, or a renewal between two of them, would give the lock back to a server that was emptied just
     // before.
@@ -193,7 +196,7 @@ describe.each([3, 5])('Redlock over %i servers', (count) => {
   });
 
   it('revokes what servers granted whose answers came too late', async () => {
-    const service = open({ watchdogTimeout: NEVER, nodeTimeout: 200 });
+    const service = open({ watchdogTimeout: NEVER, nodeTimeout: NODE_TIMEOUT });
     await service.withLock('other', () => {}); // opens all connections
     for (const node of most) servers[node].pause();
     expect(await errorOf(service.tryAcquire(name))).toBeInstanceOf(LockUnavailableError);
@@ -205,10 +208,10 @@ describe.each([3, 5])('Redlock over %i servers', (count) => {
   it('does not revoke a later attempt of the same caller with an earlier one', async () => {
     let service!: LockService;
     let failures = 0;
-    // Outages are reported every 10 s at most, and the first connections may take longer than 100 ms.
+    // Outages are reported every 10 s at most, and the first connections may take longer than NODE_TIMEOUT.
     await until(async () => {
       failures = 0;
-      service = open({ watchdogTimeout: NEVER, nodeTimeout: 100 });
+      service = open({ watchdogTimeout: NEVER, nodeTimeout: NODE_TIMEOUT });
       service.on('error', () => failures++);
       await service.withLock('other', () => {});
       return failures === 0;
