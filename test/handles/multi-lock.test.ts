@@ -346,7 +346,8 @@ describe.each(STORES)('the multi-lock, on %s and another store', (store) => {
     expect(await waiting).toBeInstanceOf(LockAbortedError);
     expect(one.engine.waiting('a')).toBe(0);
     await busy.release();
-    expect(await one.isLocked('a')).toBe(false);
+    // The release may reach Redis before the place of `one` is removed, which then passes the lock on.
+    await until(async () => !(await one.isLocked('a')));
   });
 
   it('continues to wait in a body of the service that shuts down', async () => {
