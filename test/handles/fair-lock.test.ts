@@ -8,7 +8,7 @@ import { answerAfter, refused } from '../support/watched/watched-backend.js';
 import { locked } from './locked.js';
 
 /** How long a dead waiter delays others. */
-const WAIT = 600;
+const WAIT = 1_000;
 
 describe.each(STORES)('the fair lock, on %s', (store) => {
   const world = openWorld(store);
@@ -73,7 +73,7 @@ describe.each(STORES)('the fair lock, on %s', (store) => {
   it('lease timeout of a holder passes to the head', async () => {
     const [one, two, three] = await world.services(3);
     const entries: string[] = [];
-    await one.getFairLock('order').lock(500);
+    await one.getFairLock('order').lock(3_000);
     const { ended } = await arrive(
       [two, three].map((service, n) => () => locked(service.getFairLock('order'), () => entries.push(`${n}`))),
       one,

@@ -8,7 +8,7 @@ import { CLIENT, RedisWorld } from './redis-world.js';
 const SHORT = 1_000;
 
 /** How often a living process refreshes its place, in milliseconds. */
-const REFRESHED = 4_000;
+const REFRESHED = 6_000;
 
 describe('the places of processes that have died', () => {
   const world = new RedisWorld();

@@ -180,9 +180,9 @@ export function describeLine(world: ContractWorld, type: 'reentrant' | 'fenced' 
     itGrants('passes over a place that owes a refresh, until it is refreshed', async () => {
       const [ann, bob, cem] = owners();
       await ann.take();
-      await wait(bob, { waiterTimeout: 2_000 });
+      await wait(bob, { waiterTimeout: 4_000 });
       await wait(cem);
-      await world.elapse(1_500);
+      await world.elapse(2_700);
       await ann.release();
       expect(await cem.holds()).toBe(true);
       expect(await bob.refreshWaiter()).toBe(true);
@@ -194,9 +194,9 @@ export function describeLine(world: ContractWorld, type: 'reentrant' | 'fenced' 
       const [ann, bob, cem] = owners();
       const [bobs, cems] = [await listenInLine(bob), await listenInLine(cem)];
       await ann.take();
-      await wait(bob, { waiterTimeout: 2_000 });
-      await wait(cem, { waiterTimeout: 2_000 });
-      await world.elapse(1_500);
+      await wait(bob, { waiterTimeout: 4_000 });
+      await wait(cem, { waiterTimeout: 4_000 });
+      await world.elapse(2_700);
       await ann.release();
       await Promise.all([bobs.hears(), cems.hears()]);
       expect((await ann.inspect()).mode).toBe('free');
