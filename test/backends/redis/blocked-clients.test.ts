@@ -24,9 +24,9 @@ describe.each<[string, typeof Redis]>([
   };
 
   it.each<[string, (client: Redis) => Promise<unknown>]>([
-    ['BLPOP', (client) => client.blpop('jobs', 5)],
-    ['XREAD BLOCK', (client) => client.xread('BLOCK', 5_000, 'STREAMS', 'jobs', '$')],
-    ['BZPOPMIN', (client) => client.bzpopmin('jobs', 5)],
+    ['BLPOP', (client) => client.blpop('jobs', 60)],
+    ['XREAD BLOCK', (client) => client.xread('BLOCK', 60_000, 'STREAMS', 'jobs', '$')],
+    ['BZPOPMIN', (client) => client.bzpopmin('jobs', 60)],
   ])('waits by %s is named with that command, and with the client that locks need', async (command, occupy) => {
     const { message } = await refusalWhile(async (client) => {
       await client.ping();
@@ -64,7 +64,7 @@ describe('a lent client of a cluster on which the application runs blocking comm
     const names = ['{a}1', '{b}1', '{c}1']; // of three masters
     const locks = createLockService({ connection: client, commandTimeout: 300, logger: silent });
     for (const name of names) await (await locks.acquire(name)).release();
-    const blocked = [client.blpop('{a}', 10), client.brpop('{b}', 10), client.bzpopmin('{c}', 10)];
+    const blocked = [client.blpop('{a}', 60), client.brpop('{b}', 60), client.bzpopmin('{c}', 60)];
     const messages = await Promise.all(
       names.map(async (name) => (await errorOf(locks.acquire(name, { waitTime: '5s' }))).message),
     );
