@@ -137,9 +137,9 @@ describe.each(STORES)('lost answers, in %s', (store) => {
       attempts++;
       if (attempts === 1) return answerLost(execute, request);
       if (attempts > 2) return execute();
-      await sleep(800);
+      await sleep(2_400);
       const reply = await execute();
-      await sleep(250);
+      await sleep(750); // later than the lease of 3 s since the attempt began
       return reply;
     };
     watched.disturb(lostThenLate, 'takeLeasedPermits');
@@ -148,7 +148,7 @@ describe.each(STORES)('lost answers, in %s', (store) => {
       await sleep(100); // the next attempt is answered first
       return execute();
     }, 'giveLeasedPermits');
-    const permit = await semaphore.acquire(1_000);
+    const permit = await semaphore.acquire(3_000);
     watched.heal();
     await sleep(200);
     await semaphore.release(permit);
