@@ -11,7 +11,7 @@ describe('the command line on a cluster', () => {
   beforeAll(async () => {
     cluster = await startCluster();
     locks = createLockService({ connection: { nodes: cluster.nodes }, logger: { warn: () => {}, error: () => {} } });
-  }, 90_000);
+  });
   afterAll(async () => {
     await locks?.close();
     await cluster?.stop();

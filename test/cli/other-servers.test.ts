@@ -173,7 +173,7 @@ describe('a Sentinel', () => {
   let sentinel: RedisSentinel;
   beforeAll(async () => {
     sentinel = await startSentinel();
-  }, 60_000);
+  });
   afterAll(() => sentinel?.stop());
 
   it.each([['doctor'], ['ls'], ['inspect', 'order:42'], ['clients'], ['ls', '--cluster']])(

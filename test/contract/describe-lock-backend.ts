@@ -35,9 +35,9 @@ export function describeLockBackend(
 ): void {
   describe(`the contract of a lock backend: ${name}`, () => {
     const world = new ContractWorld(openFixture, capabilities);
-    beforeAll(() => world.open(), 60_000);
+    beforeAll(() => world.open());
     afterEach(() => world.tidy());
-    afterAll(() => world.stop(), 60_000);
+    afterAll(() => world.stop());
 
     describe.each(world.types)('%s lock', (type) => {
       describeOwnership(world, type);

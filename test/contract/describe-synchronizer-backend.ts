@@ -23,14 +23,14 @@ export function describeSynchronizerBackend(name: string, openFixture: () => Pro
       fixture = await openFixture();
       clients = [await fixture.connect(), await fixture.connect()];
       [ann, bob] = clients.map(({ backend }) => backend.synchronizers as SynchronizerBackend);
-    }, 60_000);
+    });
     beforeEach(() => {
       key = `lock:mail:${++count}`;
     });
     afterAll(async () => {
       await Promise.all(clients.map(({ backend }) => backend.close()));
       await fixture.stop();
-    }, 60_000);
+    });
 
     const request = (session = 'ann:change'): RequestId => ({ session, sequence: ++count });
     const newId = () => (++count).toString(16).padStart(32, 'f');

@@ -53,7 +53,7 @@ describe.each(STORES)('the read/write lock, on %s', (store) => {
     await sleep(SHORT); // it has asked, and knows when the longer lease ends
     await long.release();
     await (await writing).release();
-  }, 30_000);
+  });
 
   it('serves readers and writers of several instances, writers alone', async () => {
     const services = await world.services(3);

@@ -217,7 +217,7 @@ describe('re-entrant lock, acceptance, on Redis alone', () => {
     expect(lease.held).toBe(true);
     await lease.release();
     await process.locks.withLock('stock', async () => {});
-  }, 60_000);
+  });
 
   it('many locks on one subscriber connection', async () => {
     const [holder, waiter] = await world.processes(2);
@@ -243,7 +243,7 @@ describe('re-entrant lock, acceptance, in a cluster', () => {
   let cluster: RedisCluster;
   beforeAll(async () => {
     cluster = await startCluster();
-  }, 60_000);
+  });
   afterAll(() => cluster?.stop());
 
   it('works in a cluster', async () => {
@@ -277,5 +277,5 @@ describe('re-entrant lock, acceptance, in a cluster', () => {
     expect(next.held).toBe(true);
     expect(next.fencingToken).toBeGreaterThan(lease.fencingToken);
     await next.release();
-  }, 90_000);
+  });
 });

@@ -92,7 +92,7 @@ describe.each(PLACES)('health() in %s', (name) => {
     await lease.release();
     await (await waiting).release();
     await place.close();
-  }, 60_000);
+  });
 });
 
 describe('the start of an application', () => {

@@ -24,11 +24,11 @@ describe('close() while Redis does not answer', () => {
   beforeAll(async () => {
     servers = await Promise.all([1, 2, 3].map(() => startRedis()));
     proxies = await Promise.all(servers.map(({ port }) => startTcpProxy(port)));
-  }, 60_000);
+  });
   afterAll(async () => {
     await Promise.all(proxies.map((proxy) => proxy.stop()));
     for (const server of servers) await server.stop();
-  }, 60_000);
+  });
 
   /**
    * Leaves requests pending: several kinds of changes, queued one behind the other in several semaphores, and locks.

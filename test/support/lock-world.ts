@@ -170,7 +170,7 @@ export class LockWorld {
 /** A world for the tests of the surrounding `describe`. */
 export function openWorld(store: StoreName): LockWorld {
   const world = new LockWorld(store);
-  beforeAll(() => world.start(), 60_000);
+  beforeAll(() => world.start());
   beforeEach(() => world.renew());
   afterEach(() => world.tidy());
   afterAll(() => world.stop());

@@ -21,7 +21,7 @@ export interface Log {
 /** A place for the tests of a `describe`. The services of a test are closed when it ends. */
 export function openPlace(name: PlaceName): Place {
   const place = new Place();
-  beforeAll(() => place.start(name), 60_000);
+  beforeAll(() => place.start(name));
   afterAll(() => place.close());
   afterEach(() => place.closeServices());
   return place;

@@ -23,7 +23,7 @@ describe.each([3, 5])('Redlock over %i servers', (count) => {
   beforeAll(async () => {
     servers = await startNodes(count);
     clients = servers.map((server) => server.client());
-  }, 60_000);
+  });
   beforeEach(() => {
     services = [];
     name = `order:${++tests}`;
@@ -35,7 +35,7 @@ describe.each([3, 5])('Redlock over %i servers', (count) => {
     }
     await Promise.all(services.map((service) => service.close()));
     await Promise.all(clients.map((client) => client.flushall()));
-  }, 60_000);
+  });
   afterAll(() => Promise.all(servers.map((server) => server.stop())));
 
   /** For a lock that is lost. By default, a lease lasts while this machine is busy. */

@@ -56,8 +56,8 @@ describe('a lent client of a cluster on which the application runs blocking comm
   let cluster: RedisCluster;
   beforeAll(async () => {
     cluster = await startCluster();
-  }, 60_000);
-  afterAll(() => cluster?.stop(), 60_000);
+  });
+  afterAll(() => cluster?.stop());
 
   it('is named with the command of the node that has the lock', async () => {
     const client = cluster.client();

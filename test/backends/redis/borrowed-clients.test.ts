@@ -269,13 +269,13 @@ describe('a client of a cluster of which one connection is dead', () => {
 
   beforeAll(async () => {
     cluster = await startCluster();
-  }, 60_000);
+  });
   afterEach(async () => {
     await locks.close();
     client.disconnect();
     await proxy.stop();
   });
-  afterAll(() => cluster?.stop(), 60_000);
+  afterAll(() => cluster?.stop());
 
   const dead = async (redisOptions: RedisOptions, commandTimeout = 1_000) => {
     const { port } = await cluster.masterOf(await cluster.slotOf('lock:{a}'));

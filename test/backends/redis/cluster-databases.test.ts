@@ -32,7 +32,7 @@ const supported = await hasClusterDatabases();
   let cluster: RedisCluster;
   beforeAll(async () => {
     cluster = await startCluster(['--cluster-databases', '16']);
-  }, 60_000);
+  });
   afterAll(() => cluster.stop());
 
   const service = (database: number) => {
@@ -55,11 +55,11 @@ const supported = await hasClusterDatabases();
     await (await waiting).release();
     expect(await others.isLocked(names[1])).toBe(true);
     for (const lease of [...leases, ...unrelated]) await lease.release();
-  }, 60_000);
+  });
 
   it('refuses a database that the cluster does not have, and says what to do', async () => {
     await expect(service(16).acquire('order', { waitTime: 5_000 })).rejects.toThrow(
       /database 16 cannot be used .*raise 'cluster-databases', which Valkey 9 has/,
     );
-  }, 60_000);
+  });
 });

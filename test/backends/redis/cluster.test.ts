@@ -22,11 +22,11 @@ describe('a Redis cluster', () => {
     client = cluster.client();
     const [spublish] = (await client.command('INFO', 'spublish')) as unknown[];
     isSharded = Boolean(spublish);
-  }, 60_000);
+  });
   afterEach(async () => {
     await Promise.all(backends.splice(0).map((backend) => backend.close()));
   });
-  afterAll(() => cluster?.stop(), 60_000);
+  afterAll(() => cluster?.stop());
 
   function open(options: Partial<RedisBackendOptions> = {}): RedisBackend {
     const backend = new RedisBackend({
@@ -235,5 +235,5 @@ describe('a Redis cluster', () => {
     } finally {
       master.resume();
     }
-  }, 60_000);
+  });
 });

@@ -49,8 +49,8 @@ describe('how a cluster is asked for sharded pub/sub', () => {
   describe('where it answers', () => {
     beforeAll(async () => {
       cluster = await startCluster();
-    }, 60_000);
-    afterAll(() => cluster.stop(), 60_000);
+    });
+    afterAll(() => cluster.stop());
 
     it('is with the key of the lock, on the node that has it', async () => {
       const monitors = await Promise.all(cluster.servers.map((server) => ScriptMonitor.start(server)));
@@ -79,8 +79,8 @@ describe('how a cluster is asked for sharded pub/sub', () => {
   describe('where it refuses', () => {
     beforeAll(async () => {
       cluster = await startCluster(['--rename-command', 'COMMAND', '']);
-    }, 60_000);
-    afterAll(() => cluster.stop(), 60_000);
+    });
+    afterAll(() => cluster.stop());
 
     it.each(['reentrant', 'fair', 'write'] as const)('releases a %s lock, and wakes its waiter', async (type) => {
       const [holding, waiting] = [open(), open()];

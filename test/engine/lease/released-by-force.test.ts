@@ -194,7 +194,7 @@ describe('a lock that a process on the same Redis releases by force', () => {
     } finally {
       child.kill('SIGKILL');
     }
-  }, 30_000);
+  });
 });
 
 async function isLostByForce(holder: LockProcess, lease: Lease, other: LockProcess): Promise<void> {

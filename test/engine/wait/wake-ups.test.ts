@@ -180,8 +180,8 @@ describe('a cluster', () => {
   let cluster: RedisCluster;
   beforeAll(async () => {
     cluster = await startCluster();
-  }, 60_000);
-  afterAll(() => cluster?.stop(), 60_000);
+  });
+  afterAll(() => cluster?.stop());
 
   describeWakeUps('in a cluster', 'Redis', { ...LOCKS, ...FAIR, ...MIXED, ...SYNCHRONIZERS }, () => ({
     connection: { nodes: cluster.nodes },
@@ -192,7 +192,7 @@ describe('a quorum', () => {
   let servers: RedisServer[];
   beforeAll(async () => {
     servers = await startNodes(3);
-  }, 60_000);
+  });
   afterAll(() => Promise.all(servers.map((server) => server.stop())));
 
   describeWakeUps('over a quorum', 'memory', { ...LOCKS, ...mixed(['reentrant', 'fenced', 'read', 'write']) }, () => ({

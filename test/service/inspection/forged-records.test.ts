@@ -148,7 +148,7 @@ describe('what somebody else has written as the record of a client', () => {
     let shown: readonly PromiseSettledResult<void>[];
     beforeAll(async () => {
       shown = await Promise.allSettled(all.map(({ forge, isSeen }, index) => expectTheRest(forge, isSeen, index + 1)));
-    }, 60_000);
+    });
 
     it.each(all.map(({ what }, index) => ({ what, index })))(
       '$what: everything else is shown nevertheless',
@@ -201,5 +201,5 @@ describe('what somebody else has written as the record of a client', () => {
     expect(log.warnings.join()).toContain('held by forger on web-1');
     stop.abort();
     await waiting;
-  }, 90_000);
+  });
 });

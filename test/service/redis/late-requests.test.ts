@@ -188,7 +188,7 @@ describe('a request behind another one that waits for replicas takes nothing for
     await redis.config('SET', 'repl-diskless-sync-delay', '0');
     replica = await startRedis({ args: ['--replicaof', '127.0.0.1', String(world.redis.port)] });
     await until(async () => /state=online/.test(await redis.info('replication')));
-  }, 60_000);
+  });
   afterAll(() => replica?.stop());
 
   it('when its caller has left meanwhile', async () => {

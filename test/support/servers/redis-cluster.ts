@@ -192,7 +192,7 @@ export class RedisCluster {
       await until(async () => {
         const info = await this.#link(server).cluster('INFO');
         return info.includes('cluster_state:ok') && right(await this.#view(server));
-      }, 30_000);
+      });
     }
   }
 
