@@ -14,7 +14,8 @@ function connect(connection: Connection): Client {
     connection,
     runtime: nodeRuntime,
     clientId: id,
-    commandTimeout: 5_000,
+    // The contract is not about slow servers. Results of a megabyte take a busy one seconds.
+    commandTimeout: 20_000,
     shardedPubSub: 'auto',
     minReplicas: 0,
     replicaTimeout: 1_000,
