@@ -48,7 +48,7 @@ describe.each([3, 5])('Redlock over %i servers', (count) => {
   function open(
     options: { watchdogTimeout?: number; nodeTimeout?: number; commandTimeout?: number } = {},
   ): LockService {
-    const { watchdogTimeout = 10_000, ...timeouts } = options;
+    const { watchdogTimeout = 6_000, ...timeouts } = options;
     const { backend, id: clientId } = connectQuorum(servers, timeouts);
     const service = new LockService(
       new LockEngine({
