@@ -4,6 +4,7 @@ import { acrossBlockedLoop, itOfIoredis } from '../../support/client-under-test.
 import { startTcpProxy } from '../../support/network/tcp-proxy.js';
 import { blockEventLoop } from '../../support/runtime/block-event-loop.js';
 import { freePort } from '../../support/servers/free-port.js';
+import { NEVER, woken } from '../../support/time-limits.js';
 import { until } from '../../support/until.js';
 import { failure, RedisWorld, succeeds } from './redis-world.js';
 
@@ -231,6 +232,20 @@ describe('when Redis cannot be reached', () => {
     world.server.resume();
     await closing;
     expect(await failure(backend.acquire(world.request()))).toMatchObject({ kind: 'unavailable' });
+  });
+
+  it('a closed backend rejects calls at once, also those of a kind that it never sent', async () => {
+    const backend = world.backend({ commandTimeout: NEVER });
+    const lock = world.request();
+    await backend.close();
+    for (const call of [
+      backend.acquire(lock),
+      backend.release(lock),
+      backend.renew(lock),
+      backend.acquireAll([lock]),
+    ]) {
+      expect((await woken(failure(call))).message).toContain('the lock backend was closed');
+    }
   });
 
   it('a backend that never had a connection can be closed', async () => {
