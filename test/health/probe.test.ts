@@ -27,7 +27,7 @@ describe('health() on Redis', () => {
   afterAll(() => redis.stop());
 
   const open = (options: RedisLockOptions = {}) => {
-    const locks = createLockService({ connection: redis.url, logger, commandTimeout: 500, ...options });
+    const locks = createLockService({ connection: redis.url, logger, ...options });
     services.push(locks);
     return locks;
   };
@@ -109,14 +109,14 @@ describe('health() on Redis', () => {
   });
 
   it('does not keep close() waiting', async () => {
-    const locks = open();
+    const locks = open({ commandTimeout: 20_000 });
     await locks.connect();
     redis.pause();
     const checked = locks.health();
     const started = Date.now();
     await locks.close();
     redis.resume();
-    expect(Date.now() - started).toBeLessThan(2_000);
+    expect(Date.now() - started).toBeLessThan(10_000);
     expect(await checked).toMatchObject({ healthy: false });
     expect(await locks.health()).toMatchObject({
       healthy: false,
