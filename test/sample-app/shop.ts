@@ -1,6 +1,7 @@
 import type { INestApplication } from '@nestjs/common';
 import { Test } from '@nestjs/testing';
 import { AppModule } from '../../sample-app/app.module.js';
+import { until } from '../support/until.js';
 
 interface ShopOptions {
   /** Default: none, so that locks and stock are in memory. */
@@ -52,7 +53,8 @@ export class TestShop {
   }
 
   async put(sku: string, quantity: number): Promise<void> {
-    expect((await this.request('PUT', `/stock/${sku}`, { quantity })).status).toBe(200);
+    // On a slow machine, the first connection takes longer than the application waits.
+    await until(async () => (await this.request('PUT', `/stock/${sku}`, { quantity })).status === 200);
   }
 
   async quantityOf(sku: string): Promise<number> {
