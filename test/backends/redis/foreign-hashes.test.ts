@@ -29,7 +29,7 @@ describe('a hash that is not a lock', () => {
   let locks: LockService;
   beforeEach(async () => {
     await world.redis.flushall();
-    locks = createLockService({ connection: world.server.url });
+    locks = createLockService({ connection: world.server.url, commandTimeout: '20s' }); // a megabyte takes a busy server long
   });
   afterEach(() => locks.close());
 
