@@ -15,15 +15,15 @@ describe.each(STORES)('fairness among processes, on %s', (store) => {
   const world = openWorld(store);
 
   /**
-   * A busy machine can only make a round less fair. So one fair round of three is enough, each twice as long as the one
+   * A busy machine can only make a round less fair. So one fair round of four is enough, each twice as long as the one
    * before.
    */
   const fairRound = async <T>(isFair: (round: T) => boolean, run: (time: number) => Promise<T>): Promise<T> => {
-    for (const time of [1_000, 2_000]) {
+    for (const time of [1_000, 2_000, 4_000]) {
       const round = await run(time);
       if (isFair(round)) return round;
     }
-    return run(4_000);
+    return run(8_000);
   };
 
   const contend = async (processes: number, callers: number, bodyTime: number, time: number) => {
