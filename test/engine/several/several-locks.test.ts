@@ -288,6 +288,7 @@ describe.each(STORES)('several locks at once, on %s', (store) => {
     ])('behind a holder %s, after %s', async (where, how) => {
       const [process, other] = await world.processes(2);
       const holder = await (where === 'elsewhere' ? other : process).locks.acquire('b');
+      expect(await process.locks.isLocked('a')).toBe(false); // waits until it is connected
       const abort = new WatchedAbort();
       if (how === 'abort') setTimeout(() => abort.abort(new Error('enough')), 50);
       const options = how === 'abort' ? { signal: abort.signal } : { waitTime: 500 };
