@@ -7,12 +7,18 @@
 //   the definitions of the rest has a second mark behind that path.
 // - `-- @include acquisition-deadline` stands for an include that defines no function and no constant. It runs where it
 //   is named.
+//
+// Scripts that do the same for several kinds of lock share a template, a file below scripts/templates/. Such a script
+// begins with `-- @template renew` and has only what differs. This comes where the template says `-- @kind`.
 import { existsSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { basename } from 'node:path';
 
 const folder = new URL('../../lib/backends/redis/scripts/', import.meta.url);
 /** Either mark. The name of an include that is run is captured. */
 const MARK = /^-- @include(?:s| (\S+))\n/gm;
+/** The name of the template is captured. */
+const TEMPLATE = /^-- @template (\S+)\n/m;
+const KIND = /^ *-- @kind\n/m;
 /** What uses keys that are not in KEYS: the leases of other readers, and the line of a lock. */
 const UNNAMED_KEYS = ['read-write/read-lease', 'line/line-of'];
 /** An instruction for Dragonfly, and a comment for Redis. */
@@ -42,7 +48,7 @@ function compose(path) {
     parts.push({ include: name });
   };
   // With a group in the pattern, every second part is a mark: the name of an include, or undefined.
-  const split = read(path).split(MARK);
+  const split = textOf(path).split(MARK);
   for (let n = 0; n < split.length; n += 2) {
     const [mark, own] = [split[n - 1], split[n]];
     if (mark !== undefined) include(checkedStatement(path, mark));
@@ -53,6 +59,15 @@ function compose(path) {
     if (own !== '') parts.push({ text: own });
   }
   return parts;
+}
+
+/** What a script says, within its template if it has one. */
+function textOf(path) {
+  const own = read(path);
+  const [mark, name] = own.match(TEMPLATE) ?? [];
+  if (name === undefined) return own;
+  if (!paths.includes(`templates/${name}.lua`)) fail(path, `needs templates/${name}.lua, but there is no such file`);
+  return read(`templates/${name}.lua`).replace(KIND, () => own.replace(mark, ''));
 }
 
 /** The name of an include that a script runs. */
@@ -84,6 +99,10 @@ function isInclude(path) {
   return path.startsWith('includes/');
 }
 
+function isScript(path) {
+  return !isInclude(path) && !path.startsWith('templates/');
+}
+
 function read(path) {
   return readFileSync(new URL(path, folder), 'utf8');
 }
@@ -111,14 +130,14 @@ function constantOf(include) {
  */
 function literal(text) {
   const code = text
-    .replace(/^--\[\[.*?\]\]\n/ms, '')
+    .replace(/^--\[\[.*?\]\]\n/gms, '')
     .replace(/^ *--.*\n/gm, '')
     .replace(/^ +/gm, '');
   return `\`${code.replace(/[`\\]|\$\{/g, '\\$&')}\``;
 }
 
 const scripts = new Map();
-for (const path of paths.filter((path) => !isInclude(path))) {
+for (const path of paths.filter(isScript)) {
   const name = basename(path, '.lua');
   if (scripts.has(name)) fail(path, 'has the name of another script');
   scripts.set(name, expressionOf(compose(path)));

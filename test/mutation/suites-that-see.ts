@@ -104,14 +104,24 @@ export class SuitesThatSee {
     const text = readFileSync(join(this.root, 'lib/backends/redis/scripts.generated.ts'), 'utf8');
     const include = /scripts\/includes\/(.+)\.lua$/.exec(file)?.[1];
     const constant = include?.replace(/[-/](\w)/g, (_text, letter: string) => letter.toUpperCase());
-    const script = basename(file, '.lua');
+    const scripts = this.withinTemplate(file) ?? [basename(file, '.lua')];
     const suites = new Set<string>();
     const sources = readScripts(text);
     for (const [name, { source, includes }] of sources) {
-      if (constant === undefined ? name !== script : !includes.includes(constant)) continue;
+      if (constant === undefined ? !scripts.includes(name) : !includes.includes(constant)) continue;
       for (const suite of this.senders.get(createHash('sha1').update(source).digest('hex')) ?? []) suites.add(suite);
     }
     return suites;
+  }
+
+  /** The scripts that have this template, or undefined if the file is none. */
+  private withinTemplate(file: string): string[] | undefined {
+    const [, folder, template] = /^(.*)\/templates\/(.+)\.lua$/.exec(file) ?? [];
+    if (template === undefined) return undefined;
+    return readdirSync(join(this.root, folder), { recursive: true, encoding: 'utf8' })
+      .filter((name) => name.endsWith('.lua'))
+      .filter((name) => readFileSync(join(this.root, folder, name), 'utf8').includes(`\n-- @template ${template}\n`))
+      .map((name) => basename(name, '.lua'));
   }
 }
 

@@ -1,8 +1,8 @@
--- Runs `work(item)` for one item of a batch and returns its answer. An error becomes the answer of only this item:
+-- Runs `work(item, first)` for one item of a batch and returns its answer. An error becomes the answer of only this item:
 -- { { error, type of each key } }. The keys of the item are KEYS[first] and the `count - 1` after it. On a replica, the
 -- whole script fails, because every item would, and nothing was written.
 local function answerOf(work, item, first, count)
-  local ok, answer = pcall(work, item)
+  local ok, answer = pcall(work, item, first)
   if ok then
     return answer
   end

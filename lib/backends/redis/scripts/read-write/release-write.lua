@@ -1,51 +1,11 @@
 --[[
-  Releases the write side of read/write locks, each for its owner, and wakes all waiters. A writer that also reads keeps
-  the read side.
-
-  KEYS[2i - 1]  lock
-  KEYS[2i]      lease of this writer as a reader, if it also reads
-
-  ARGV[1]       PUBLISH or SPUBLISH; empty: notify nobody
-  ARGV[2]       clock of the fencing tokens of these locks
-  ARGV[2 + i]   owner
-
-  Returns an answer for each: how many clients listened, NOT_PUBLISHED (-2), NOT_SERVED (-3) or less, { NOT_HELD (-1), server time in ms }, or
-  { { error, types of the keys } }.
+  Releases the write side, and wakes all waiters. A writer that also reads keeps the read side.
 ]]
--- @includes
-local publish = ARGV[1]
--- Which locks' lines may have to be served, by the keys under which their places would be.
-local changed, lines = {}, {}
-
-local function release(i)
-  local lock, owner = KEYS[2 * i - 1], ARGV[2 + i]
-  if not isWriter(lock, owner) then
-    return { NOT_HELD, serverTime() }
-  end
-  redis.call('HDEL', lock, owner .. ':write')
-  endWriting(lock)
-  changed[#changed + 1], lines[#lines + 1] = i, prefixed('nestjs_redis_lock_turns', lock)
-  return publishTo(publish, prefixed('redisson_rwlock', lock), '1') or NOT_PUBLISHED
+-- @template release-read-write
+if not isWriter(lock, owner) then
+  return { NOT_HELD, serverTime() }
 end
-
-local answers = {}
-for i = 1, #KEYS / 2 do
-  answers[i] = answerOf(release, i, 2 * i - 1, 2)
-end
--- Most locks have no line. One command finds that out for all of them, and what serves a line is not even defined.
-local lineCount = publish ~= '' and lines[1] and redis.pcall('EXISTS', unpack(lines))
-if not lineCount or lineCount == 0 then
-  return answers
-end
-
--- @include line/time-of-grant
--- @includes
-local isAllowed = type(lineCount) == 'number'
-for _, i in ipairs(changed) do
-  -- The lock is released even if its line cannot be told.
-  if isAllowed then
-    pcall(tellLine, KEYS[2 * i - 1], publish, ARGV[2], 0)
-  end
-  answers[i] = servedOrNot(answers[i], isAllowed)
-end
-return answers
+redis.call('HDEL', lock, owner .. ':write')
+endWriting(lock)
+changed[#changed + 1], lines[#lines + 1] = i, prefixed('nestjs_redis_lock_turns', lock)
+return publishTo(publish, prefixed('redisson_rwlock', lock), '1') or NOT_PUBLISHED
