@@ -434,14 +434,15 @@ describe('transfer-write-4', () => {
     expect(await world.redis.hgetall('a')).toEqual({ mode: 'write', 'c:2:write': '1' });
   });
 
-  it('releases the write side when its owner also reads', async () => {
+  it('releases the write side when its owner also reads, and tells the line', async () => {
     await world.write('c:1', 2 * MINUTE);
     await world.redis.hset('a', 'c:1', '1');
     await world.redis.set(READ_LEASE('c:1'), '1', 'PX', MINUTE);
+    await world.wait({ 'd:1': MINUTE, 'e:1': MINUTE });
     const heard = await world.published(async () => {
       expect(await transfer()).toBeNull();
     });
-    expect(heard).toEqual(['redisson_rwlock:{a} 1']);
+    expect(heard).toEqual(['redisson_rwlock:{a} 1', 'nestjs_redis_lock_turn:{a}:d d:1']);
     expect(await world.redis.hgetall('a')).toEqual({ mode: 'read', 'c:1': '1' });
     await world.expectLease('a', MINUTE);
   });

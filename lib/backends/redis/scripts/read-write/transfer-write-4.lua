@@ -12,7 +12,7 @@ if isWriter(lock, from) then
   if longestReader(lock) then
     endWriting(lock)
     publishTo(publish, channel, message)
-    pcall(serveLine, lock, publish, 0, true)
+    pcall(tellLine, lock, publish, KEYS[1], 0)
     return nil
   end
 elseif not isWriter(lock, to) then
