@@ -1,5 +1,5 @@
 import { scripts } from '../../../../lib/backends/redis/scripts.js';
-import { LineWorld, MINUTE, NODE_CLOCK, OURS, permits } from './line-world.js';
+import { LineWorld, MINUTE, NODE_CLOCK, OURS, permits, READ_LEASE } from './line-world.js';
 import {
   AHEAD,
   CLOCK,
@@ -485,6 +485,19 @@ describe('a user who may not publish to the line', () => {
   const world = new LineWorld();
   const run = (...[name, keys, args]: Parameters<LineWorld['run']>) =>
     world.runWithout(['publish'], name, keys, args ?? []);
+
+  it.each([
+    ['enter-line', [CLOCK, 'a'], ['n-2', GRANT]],
+    ['enter-permits-line', [CLOCK, 'a'], ['n-2', GRANT, 1]],
+    ['enter-read-write-line-3', [CLOCK, 'a', READ_LEASE('e:1')], [0, 0]],
+  ] as const)('gets a token above what it has seen, behind who could not be told: %s', async (name, keys, terms) => {
+    await world.redis.set(CLOCK, 1);
+    await world.addPlaces({ 'c:1': MINUTE }, grantTerms({ nonce: 'n-1' }));
+    await world.addPlaces({ 'e:1': MINUTE });
+    await world.redis.zadd(LAPSES, 0, 'told');
+    const reply = await run(name, keys, [LATER, AHEAD, MINUTE, 0, 'e:1', MINUTE, 'PUBLISH', ...terms]);
+    expect(reply).toEqual([AHEAD + 1, 0, 1]);
+  });
 
   it.each(SCRIPTS)('grants nothing, and leaves the lock free: %s %j %j', async (name, keys, args) => {
     await world.addPlaces({ 'c:1': MINUTE, 'c:2': MINUTE, 'e:1': MINUTE });

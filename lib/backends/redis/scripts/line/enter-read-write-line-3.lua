@@ -66,7 +66,6 @@ if busy then
   return enterBehind(busy)
 end
 
-seen = tonumber(ARGV[2])
 reserveTokens(clock, reserve, 1)
 redis.call('ZREM', line.lapses, TOLD_UNTIL)
 leaveLine(line, owner)

@@ -56,7 +56,6 @@ end
 
 redis.call('ZREM', line.lapses, TOLD_UNTIL)
 leaveLine(line, owner)
-seen = tonumber(ARGV[2])
 reserveTokens(clock, reserve, 1)
 takePermit(lock, owner, leaseTime, now)
 return { nextToken(), reserved, 1 }

@@ -6,6 +6,7 @@ local function detailsOf(line, clock, place)
     return ''
   end
   local time = redis.call('TIME')
+  local seenByCaller = seen
   micros, seen = time[1] * 1000000 + time[2], place.highest
   local isTaken = pcall(function()
     if place.kind == 'f' then
@@ -14,6 +15,7 @@ local function detailsOf(line, clock, place)
       reserveTokens(clock, place.reserve, 1)
     end
   end)
+  seen = seenByCaller
   if not isTaken then
     return ''
   end
