@@ -15,11 +15,11 @@ EXTENDS Integers, Sequences, FiniteSets, TLC
 CONSTANTS Processes, Nobody, Outsider,
           HeadStart, \* how long a release leaves the lock to the outsider, who asks within this time
           Interval,  \* how often a process keeps its place
-          Claim,     \* for how long a place is granted the lock
+          Lease,     \* with which a place is granted the lock
           MaxDeaths, MaxTime
 
 VARIABLES now, holder,
-          claimed,   \* when the claim ends of a process that was granted the lock and is dead
+          ends,      \* when the lease ends of a process that was granted the lock and is dead
           line,      \* processes, the first place first
           headStart, \* until when the lock is left to the outsider; None after the line was granted the lock
           asks,      \* when a process asks that was told to
@@ -32,10 +32,10 @@ VARIABLES now, holder,
           idle,      \* for how long the lock has been in nobody's use, although somebody in line lives
           overtaken
 
-vars == <<now, holder, claimed, line, headStart, asks, keeps, dead, outsider, heard, passed, left, idle, overtaken>>
+vars == <<now, holder, ends, line, headStart, asks, keeps, dead, outsider, heard, passed, left, idle, overtaken>>
 
 None == MaxTime + HeadStart + Interval
-Init == /\ now = 0 /\ holder = Nobody /\ claimed = None /\ line = <<>> /\ headStart = None
+Init == /\ now = 0 /\ holder = Nobody /\ ends = None /\ line = <<>> /\ headStart = None
         /\ asks = [p \in Processes |-> None] /\ keeps = asks /\ dead = {}
         /\ outsider = "away" /\ heard = None /\ passed = 0 /\ left = 0 /\ idle = 0 /\ overtaken = FALSE
 
@@ -50,7 +50,7 @@ Entered(sequence, p) == IF p = Nobody \/ \E i \in 1..Len(sequence) : sequence[i]
 Listens == outsider = "listens"
 (* A process has the lock, by a grant or because it asked, and `newcomer` enters the line. *)
 Gets(p, newcomer) ==
-  /\ holder' = p /\ claimed' = IF p \in dead THEN now + Claim ELSE None
+  /\ holder' = p /\ ends' = IF p \in dead THEN now + Lease ELSE None
   /\ line' = Entered(Without(line, p), IF newcomer = p THEN Nobody ELSE newcomer)
   /\ asks' = [asks EXCEPT ![p] = None]
   /\ keeps' = [q \in Processes |-> IF q = p THEN None ELSE IF q = newcomer THEN now + Interval ELSE keeps[q]]
@@ -69,7 +69,7 @@ Granted(time) == None
 Serve(isRelease, newcomer) ==
   IF LeavesFree(isRelease) \/ IsLeftToOthers(isRelease)
   THEN /\ headStart' = IF isRelease THEN now + HeadStart ELSE headStart
-       /\ holder' = Nobody /\ claimed' = None /\ line' = Entered(line, newcomer)
+       /\ holder' = Nobody /\ ends' = None /\ line' = Entered(line, newcomer)
        /\ asks' = [asks EXCEPT ![Head(line)] = Min(@, AsksAfter(now + HeadStart))]
        /\ keeps' = IF newcomer = Nobody THEN keeps ELSE [keeps EXCEPT ![newcomer] = now + Interval]
        /\ left' = IF isRelease THEN left + 1 ELSE left
@@ -79,7 +79,7 @@ Serve(isRelease, newcomer) ==
 MayTake(p) == line = <<>> \/ Head(line) = p
 Enter(p) == IF holder # Nobody
             THEN /\ line' = Entered(line, p) /\ keeps' = [keeps EXCEPT ![p] = now + Interval] /\ asks' = [asks EXCEPT ![p] = None]
-                 /\ UNCHANGED <<holder, claimed, headStart, passed, left, idle, overtaken>>
+                 /\ UNCHANGED <<holder, ends, headStart, passed, left, idle, overtaken>>
             ELSE IF MayTake(p) THEN Gets(p, Nobody) /\ UNCHANGED <<headStart, left>> ELSE Serve(FALSE, p)
 
 ------------------------------------------------------------------------------
@@ -92,15 +92,15 @@ ServesAgain == holder = Nobody
 Keep(p) == /\ Lives(p) /\ keeps[p] <= now
            /\ IF ServesAgain THEN Serve(FALSE, p)
               ELSE keeps' = [keeps EXCEPT ![p] = now + Interval]
-                   /\ UNCHANGED <<holder, claimed, line, headStart, asks, passed, left, idle, overtaken>>
+                   /\ UNCHANGED <<holder, ends, line, headStart, asks, passed, left, idle, overtaken>>
            /\ UNCHANGED <<now, dead, outsider, heard>>
 Release(p) == /\ Lives(p) /\ holder = p /\ heard' = IF Listens /\ heard = None THEN now ELSE heard
               /\ IF line = <<>> THEN /\ holder' = Nobody
-                                     /\ UNCHANGED <<claimed, line, headStart, asks, keeps, passed, left, idle, overtaken>>
+                                     /\ UNCHANGED <<ends, line, headStart, asks, keeps, passed, left, idle, overtaken>>
                  ELSE Serve(TRUE, Nobody)
               /\ UNCHANGED <<now, dead, outsider>>
 Die(p) == /\ Cardinality(dead) < MaxDeaths /\ Lives(p) /\ InLine(p) /\ dead' = dead \cup {p}
-          /\ UNCHANGED <<now, holder, claimed, line, headStart, asks, keeps, outsider, heard, passed, left, idle, overtaken>>
+          /\ UNCHANGED <<now, holder, ends, line, headStart, asks, keeps, outsider, heard, passed, left, idle, overtaken>>
 
 ------------------------------------------------------------------------------
 (* The waiter outside the line, and time *)
@@ -111,18 +111,18 @@ Try == /\ outsider \in {"away", "tries"} \/ (Listens /\ heard # None)
        /\ IF holder = Nobody THEN holder' = Outsider /\ outsider' = "holds" /\ idle' = 0
           ELSE outsider' = Next(outsider) /\ UNCHANGED <<holder, idle>>
        /\ heard' = None /\ passed' = IF Listens THEN passed ELSE 0
-       /\ UNCHANGED <<now, claimed, line, headStart, asks, keeps, dead, left, overtaken>>
+       /\ UNCHANGED <<now, ends, line, headStart, asks, keeps, dead, left, overtaken>>
 (* Whoever is first listens to its release. *)
 GiveBack == /\ outsider = "holds" /\ outsider' = "away" /\ holder' = Nobody /\ passed' = 0
             /\ asks' = IF line = <<>> THEN asks ELSE [asks EXCEPT ![Head(line)] = now]
-            /\ UNCHANGED <<now, claimed, line, headStart, keeps, dead, heard, left, idle, overtaken>>
+            /\ UNCHANGED <<now, ends, line, headStart, keeps, dead, heard, left, idle, overtaken>>
 
 HasToAct(p) == Lives(p) /\ (asks[p] <= now \/ keeps[p] <= now)
 IsIdle == (holder = Nobody \/ holder \in dead) /\ \E p \in Processes : Lives(p) /\ InLine(p)
 Tick == /\ now < MaxTime /\ now' = now + 1 /\ \A p \in Processes : ~HasToAct(p)
         /\ heard = None \/ now + 1 < heard + HeadStart
         /\ idle' = IF IsIdle THEN idle + 1 ELSE 0
-        /\ IF claimed = now + 1 THEN holder' = Nobody /\ claimed' = None ELSE UNCHANGED <<holder, claimed>>
+        /\ IF ends = now + 1 THEN holder' = Nobody /\ ends' = None ELSE UNCHANGED <<holder, ends>>
         /\ UNCHANGED <<line, headStart, asks, keeps, dead, outsider, heard, passed, left, overtaken>>
 
 Step == \/ Tick \/ Try \/ GiveBack
@@ -138,7 +138,8 @@ TheOutsiderIsServed == passed <= 1 + Cardinality(dead)
 (* The line is not kept waiting for the outsider twice in a row. *)
 TheLineIsServed == left <= 1
 (* A head start that nobody uses costs no more than itself.  If whoever was told has died, it is granted the lock by the *)
-(* next one that keeps a place after the head start, and another one after the claim.                                   *)
-NobodyWaitsInVain == idle <= HeadStart + IF dead = {} THEN 0 ELSE (Cardinality(dead) + 1) * Interval
+(* next one that keeps a place after the head start, and another one by the next after that lease.                      *)
+Intervals(time) == ((time + Interval - 1) \div Interval) * Interval
+NobodyWaitsInVain == idle <= HeadStart + IF dead = {} THEN 0 ELSE Interval + Cardinality(dead) * Intervals(Lease)
 NobodyIsOvertaken == ~overtaken
 ==============================================================================
