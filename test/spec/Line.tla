@@ -22,10 +22,11 @@ vars == <<now, ahead, lock, line, arrived, net, own, listening, stalled, absent,
 (* An owner id is <<process, number>>, and each attempt has another one.  `lease` and `want`: of the caller that is next. *)
 (* `moments`: each request that was sent under this id, by its nonce, and the moment from which a lease counts that it    *)
 (* was given.  `asked`: the nonce of the acquisition that is not answered.  `again`: it asks when that is.  `due`: when   *)
-(* it refreshes its place, or asks.  `short`: the body began with less of its lease than it may.                          *)
+(* it refreshes its place, or asks.  `short`: the body began with less of its lease than it may.  `long`: it began with   *)
+(* more than its caller wants.                                                                                            *)
 None == -1
 New == [phase |-> "idle", number |-> 1, lease |-> 0, want |-> "", until |-> 0, moments |-> {}, asked |-> None, twice |-> FALSE,
-        again |-> FALSE, due |-> 0, byClock |-> FALSE, short |-> FALSE]
+        again |-> FALSE, due |-> 0, byClock |-> FALSE, short |-> FALSE, long |-> FALSE]
 
 Init == /\ now = 0 /\ ahead = 0 /\ lock = Free(Untold) /\ line = <<>> /\ arrived = <<>> /\ net = {}
         /\ own = [p \in Processes |-> New] /\ listening = Processes /\ stalled = {} /\ absent = [p \in Processes |-> MaxTime + 1]
@@ -81,8 +82,10 @@ Abandon(p) == IsUnanswered(p) /\ now > own[p].asked + Timeout /\ Ends(p, "leave"
 IsFor(m, p) == m.owner = Id(p) /\ own[p].phase # "idle"
 IsOfPlace(o, m) == HasNonce(o, m)
 HasLease(m) == m.lease > 0
-LeaseOf(o, m) == m.lease
-IsWanted(o, m) == o.want = "grant" /\ o.lease = m.lease
+(* Whoever wants less than what was written counts on what it wants. *)
+LeaseOf(o, m) == o.lease
+IsWritten(o, m) == o.lease <= m.lease
+IsWanted(o, m) == o.want = "grant" /\ IsWritten(o, m) /\ GrantLease(o.lease) = m.lease
 IsEnough(begin, lease) == 3 * (begin + lease - now) >= 2 * lease
 IsUndisturbed(o) == o.asked = None
 (* The moment before the request was sent.  Where that leaves too little of the lease, the server's clock says how much   *)
@@ -94,7 +97,8 @@ IsCertain(o, m) == /\ IsOfPlace(o, m) /\ HasLease(m) /\ IsUndisturbed(o) /\ IsWa
 
 Held(o, until) == [New EXCEPT !.phase = "held", !.number = o.number, !.lease = o.lease, !.until = until]
 Begun(o, m) == LET until == BeginOfGrant(o, m) + LeaseOf(o, m) IN
-               [Held(o, until) EXCEPT !.byClock = IsByClock(o, m), !.short = 3 * (until - now) < 2 * o.lease]
+               [Held(o, until) EXCEPT !.byClock = IsByClock(o, m), !.short = 3 * (until - now) < 2 * o.lease,
+                                !.long = LeaseOf(o, m) > o.lease \/ m.lease > Max(ShortestGrant, o.lease)]
 Answered(o) == [o EXCEPT !.asked = None, !.twice = FALSE]
 AsksAgain(o) == IF o.asked = None THEN <<o, "enter">> ELSE <<[o EXCEPT !.again = TRUE], "">>
 SpentId(o) == [New EXCEPT !.number = o.number + 1]
@@ -222,6 +226,8 @@ OneBelieves == \A p, q \in Processes : Counts(p) /\ Counts(q) => p = q
 BeliefIsCovered == \A p \in Processes : Counts(p) => Holder = Id(p) /\ own[p].until <= lock.until
 (* A body that begins with a message has two thirds of the lease that its caller wants. *)
 BodiesHaveTime == \A p \in Processes : ~own[p].short
+(* It counts on no more than this lease, and holds the lock for no longer, or for the shortest lease that is granted. *)
+LeasesAreWanted == \A p \in Processes : ~own[p].long
 (* While nothing goes wrong, the lock is in use as long as somebody waits. *)
 NobodyWaitsInVain == idle <= cost
 (* Whoever comes, or comes back after a release, is behind those who wait. *)

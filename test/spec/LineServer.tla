@@ -14,6 +14,7 @@ EXTENDS Integers, Sequences, FiniteSets, TLC
 CONSTANTS Processes, Nobody,
           Leases,        \* the lease times that callers want
           Wants,         \* what they want of the line: to be granted the lock, or to be told
+          ShortestGrant, LongestGrant, \* the lease times with which a place may be granted the lock
           Claim,         \* for how long a release of an earlier version grants it
           WaiterTimeout, \* for how long a place is kept
           Interval,      \* how often a process refreshes its place
@@ -62,9 +63,14 @@ IsWhole(place) == place.whole
 IsAlive(place) == place.lapses > now /\ IsWhole(place)
 Living(places) == SelectSeq(places, IsAlive)
 
+Max(a, b) == IF a > b THEN a ELSE b
+Min(a, b) == IF a < b THEN a ELSE b
+(* A place is granted the lock with the lease that its caller wants, within bounds. *)
+GrantLease(lease) == Min(LongestGrant, Max(ShortestGrant, lease))
+
 IsCounted(o) == o[1] \in listening
 Place(m) == [owner |-> m.owner, lapses |-> now + WaiterTimeout, nonce |-> m.sent, since |-> now + ahead,
-             kept |-> WaiterTimeout, lease |-> m.lease, want |-> m.want, counted |-> IsCounted(m.owner), whole |-> TRUE]
+             kept |-> WaiterTimeout, lease |-> GrantLease(m.lease), want |-> m.want, counted |-> IsCounted(m.owner), whole |-> TRUE]
 (* A refresh has a nonce, too, and looks again whether somebody listens. *)
 Lasting(place, m) == [place EXCEPT !.lapses = now + WaiterTimeout, !.nonce = m.sent, !.since = now + ahead,
                                    !.counted = IsCounted(place.owner)]
@@ -84,7 +90,6 @@ Lives(place) == IsCounted(place.owner) /\ ~OwesRefresh(place)
 IsCandidate(place) == IF MayBeGranted(place) THEN Lives(place) ELSE IsCounted(place.owner)
 Candidates(places) == SelectSeq(places, IsCandidate)
 
-Max(a, b) == IF a > b THEN a ELSE b
 (* It stays in line, and has time to be refreshed if somebody listens. *)
 PassedOver(place) == IF IsCounted(place.owner) THEN [place EXCEPT !.lapses = Max(@, now + (place.kept \div 3))] ELSE place
 PassedUntil(places, o) ==
@@ -171,7 +176,8 @@ ArrivedIn(places, o) ==
       kept == SelectSeq(arrived, LAMBDA other : IsIn(other, places) /\ ~(isNew /\ other = o))
   IN IF isNew THEN Append(kept, o) ELSE kept
 
-LongestLease == CHOOSE lease \in Leases : \A other \in Leases : other <= lease
+LongestLease == LET all == Leases \cup {GrantLease(lease) : lease \in Leases} IN
+                CHOOSE lease \in all : \A other \in all : other <= lease
 Spend(c) == faults < MaxFaults /\ faults' = faults + 1 /\ cost' = cost + c
 Late(m) == [m EXCEPT !.late = TRUE]
 (* Any message may arrive twice, the second time late. *)

@@ -3,7 +3,7 @@
 EXTENDS Line
 
 (* What a grant is *)
-OfTheCaller(o, m) == o.lease
+OfTheMessage(o, m) == m.lease
 ToldAlready(s) == s.told
 OfThisRequest(m) == State([owner |-> m.owner, until |-> now + m.lease], Without(line, m.owner), {})
 AClaim(place) == Claim
@@ -36,6 +36,7 @@ OfTheLast(o, m) ==
   IF o.moments = {} THEN m.sent ELSE CHOOSE n \in {pair[2] : pair \in o.moments} : \A pair \in o.moments : pair[2] <= n
 OfTheSecondSending(o) == [o EXCEPT !.moments = {pair \in @ : pair[1] # o.asked} \cup {<<o.asked, now>>}]
 AnyLease(o, m) == TRUE
+AtLeast(o, m) == o.want = "grant" /\ IsWritten(o, m)
 OfAnyPlace(o, m) == TRUE
 WithALease(m) == TRUE
 AnyTime(begin, lease) == begin + lease > now

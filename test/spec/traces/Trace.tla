@@ -29,6 +29,9 @@ TimeoutIn(o) == o[3]
 Unowned == <<0, 0, 0>>
 LessMargin(lease) == lease - lease \div 100 - 2000
 HeadStart == 10000
+ShortestGrant == 1000000
+(* An hour is more than TLC's largest number. *)
+LongestGrant == 2147483647
 
 Rounding == 3
 
@@ -37,13 +40,15 @@ S == Steps[i]
 
 (* How the server serves the line.  Times of places are those of the trace. *)
 Told == IF line = <<>> \/ left = 0 THEN -1 ELSE IF left <= now THEN 0 ELSE 1
-Server == INSTANCE LineServer WITH Processes <- {}, Leases <- {}, Wants <- {}, Claim <- 0, WaiterTimeout <- 0, Interval <- 0,
+Server == INSTANCE LineServer WITH Processes <- {}, Leases <- {}, Wants <- {}, ShortestGrant <- ShortestGrant,
+  LongestGrant <- LongestGrant, Claim <- 0, WaiterTimeout <- 0, Interval <- 0,
   Timeout <- 0, MaxTime <- 0, MaxFaults <- 0,
   ahead <- 0, arrived <- <<>>, net <- {}, stalled <- {}, absent <- <<>>, dead <- {}, idle <- 0, faults <- 0, cost <- 0,
   overtaken <- FALSE, lock <- IF Holder = Nobody THEN [owner |-> Nobody, until |-> Told] ELSE lock,
   listening <- {S.listening[n] : n \in 1..Len(S.listening)}
 (* When a process believes a message, by its own clock. *)
-Process == INSTANCE Line WITH Processes <- {}, Leases <- {}, Wants <- {}, Claim <- 0, WaiterTimeout <- 0, Interval <- 0,
+Process == INSTANCE Line WITH Processes <- {}, Leases <- {}, Wants <- {}, ShortestGrant <- ShortestGrant,
+  LongestGrant <- LongestGrant, Claim <- 0, WaiterTimeout <- 0, Interval <- 0,
   Timeout <- 0, MaxTime <- 0, MaxFaults <- 0, MaxIds <- 0,
   ahead <- 0, arrived <- <<>>, net <- {}, stalled <- {}, absent <- <<>>, dead <- {}, idle <- 0, faults <- 0, cost <- 0,
   overtaken <- FALSE, own <- waits, listening <- {}, now <- Clock(S.o)
@@ -136,9 +141,7 @@ Tells == LET served == Server!Left(Places, TRUE) IN
 Whole(micros) == (micros \div 1000) * 1000
 (* By the process's own clock, less the margin for what has passed on the server. *)
 Passing(after) == Max(0, LessMargin(after))
-(* Of a grant for a caller that wants a shorter lease than the shortest one that is granted, it counts on what it wants.   *)
-ShortestGrant == 1000000
-AsHeard(m) == [m EXCEPT !.after = Passing(S.after), !.lease = IF @ = ShortestGrant /\ S.wanted \in 1..@ THEN S.wanted ELSE @]
+AsHeard(m) == [m EXCEPT !.after = Passing(S.after)]
 (* Less the margin for the lease. *)
 Margin == S.wanted - LessMargin(S.wanted)
 AsKnown(o) == [asked |-> IF CanAsk(o) THEN Process!None ELSE 0, want |-> IF S.wanted = 0 THEN "tell" ELSE "grant", lease |-> S.wanted,
@@ -148,7 +151,7 @@ AsKnown(o) == [asked |-> IF CanAsk(o) THEN Process!None ELSE 0, want |-> IF S.wa
 Believed == \E grant \in waits[S.o].grants : LET m == AsHeard(grant.message) o == AsKnown(S.o) begin == Process!BeginOfGrant(o, m) IN
   /\ Process!IsCertain(o, m) /\ begin + Margin <= Clock(S.o) + Rounding
   /\ S.nonce = m.sent /\ S.lease = grant.message.lease /\ S.after = Whole(grant.message.after) /\ S.token = grant.token /\ S.token + S.reserved = grant.end
-  /\ Abs(S.until - (begin + m.lease)) <= Rounding
+  /\ Abs(S.until - (begin + Process!LeaseOf(o, m))) <= Rounding
   /\ own' = [own EXCEPT ![S.o].phase = "held", ![S.o].until = S.until, ![S.o].lease = Max(@, S.lease), ![S.o].deadline = 0]
   /\ blocks' = [blocks EXCEPT ![S.o] = @ \cup {<<S.token, S.token + S.reserved>>}]
   /\ UNCHANGED <<now, clock, lock, requests, answers, tokenVars, uses, given, told>>
