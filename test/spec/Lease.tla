@@ -40,12 +40,13 @@ Transfer(from, o, lease, deadline) ==
   /\ own' = [own EXCEPT ![o] = Ask(o, lease, deadline), ![from].phase = "left", ![from].leftAt = now]
   /\ UNCHANGED <<now, clock, lock, answers>>
 
-(* The connection broke, and the client library sends the same request again, with the deadline that it had. *)
+(* The connection broke, and the client library sends the same request again, with the deadline that it had.  Its caller *)
+(* may have given it up. *)
 DeadlineOfCopy(m) == m.deadline
 
 Resend(m) ==
   /\ m.copy = 1 /\ \A other \in requests : other.copy = 2 => other.owner # m.owner \/ other.sent # m.sent \/ other.kind # m.kind
-  /\ m.kind \in Taking => own[m.owner].phase = "asked" /\ own[m.owner].sent = m.sent /\ own[m.owner].deadline = m.deadline
+  /\ m.kind \in Taking => own[m.owner].phase \in {"asked", "left"} /\ own[m.owner].sent = m.sent /\ own[m.owner].deadline = m.deadline
   /\ requests' = requests \cup {[m EXCEPT !.copy = 2, !.deadline = DeadlineOfCopy(m)]}
   /\ own' = IF m.kind \in Taking THEN [own EXCEPT ![m.owner].resent = TRUE] ELSE own
   /\ UNCHANGED <<now, clock, lock, answers>>
