@@ -1,8 +1,9 @@
 ---------------------------- MODULE TracePermits ----------------------------
 (***************************************************************************)
 (* Histories of one lock that n may hold, checked step by step: the server *)
-(* does with each request what Permits says, and whoever counts on its     *)
-(* place by its own clock is covered.                                      *)
+(* does with each request what Permits says, whoever counts on its place   *)
+(* by its own clock is covered, and places are passed over as LineServer   *)
+(* says.                                                                   *)
 (***************************************************************************)
 EXTENDS Permits, TraceRequests
 
@@ -22,30 +23,61 @@ PassTime ==
   /\ UNCHANGED <<terms, unusedVars, t, i, requestVars>>
 
 KeepsServer == UNCHANGED serverVars
-Place(m) == [owner |-> m.o, lapses |-> now + m.waits]
+Server == INSTANCE LineServer WITH Processes <- {}, Nobody <- 0, Leases <- {}, Wants <- {}, ShortestGrant <- 0, LongestGrant <- 0,
+  Claim <- 0, WaiterTimeout <- 0, Interval <- 0, MaxFaults <- 0, ahead <- 0, lock <- [owner |-> 0, until |-> 0], arrived <- <<>>,
+  net <- {}, own <- <<>>, stalled <- {}, absent <- <<>>, dead <- {}, idle <- 0, faults <- 0, cost <- 0,
+  listening <- {S.listening[n] : n \in 1..Len(S.listening)}
+OfProcess(o) == <<ProcessOf(o)>>
+Place(o, waits) == [owner |-> o, lapses |-> now + waits, kept |-> waits, want |-> "grant", counted |-> Server!IsCounted(OfProcess(o))]
 Renewed(places, owners, waits) ==
-  [n \in 1..Len(places) |-> IF \E k \in 1..Len(owners) : owners[k] = places[n].owner
-                            THEN [places[n] EXCEPT !.lapses = now + waits] ELSE places[n]]
+  [n \in 1..Len(places) |-> IF \E k \in 1..Len(owners) : owners[k] = places[n].owner THEN Place(places[n].owner, waits) ELSE places[n]]
 Given(s, o, lease) == State(Taken(s.zset, o, lease), Without(s.line, o), IF s.zset[o] > now THEN s.order ELSE Order(s.order, o))
 
-(* Whoever waits lets those go first that are in front, if there is room for them. *)
+(* Whom the server cannot grant a permit is passed over, or told that there is room, and then nobody behind it is granted  *)
+(* one.                                                                                                                    *)
+AsSeen(place) == [place EXCEPT !.owner = OfProcess(place.owner)]
+IsCandidate(place) == Server!IsCandidate(AsSeen(place))
+PassedOver(place) == IF Server!MayBeGranted(place) THEN [place EXCEPT !.lapses = Server!PassedOver(AsSeen(place)).lapses] ELSE place
+FirstOf(numbers) == CHOOSE n \in numbers : \A other \in numbers : n <= other
+Candidates(places, able) == {n \in able : IsCandidate(places[n])}
+PassedBefore(places, able, next) == [n \in 1..Len(places) |-> IF n \in able /\ n < next THEN PassedOver(places[n]) ELSE places[n]]
+(* As far as it is not the turn of `asker`, who has asked. *)
+RECURSIVE ServedUpTo(_, _)
+ServedUpTo(s, asker) ==
+  LET able == Able(s.line, s.zset) candidates == Candidates(s.line, able)
+      next == IF candidates = {} THEN Len(s.line) + 1 ELSE FirstOf(candidates)
+      places == PassedBefore(s.line, able, next) IN
+  IF able = {} THEN s
+  ELSE IF candidates = {} THEN [s EXCEPT !.line = places]
+  ELSE LET place == places[next] o == place.owner IN
+       IF o = asker \/ ~Server!MayBeGranted(place) THEN [s EXCEPT !.line = places]
+       ELSE ServedUpTo(State(Taken(s.zset, o, terms[o]), Without(places, o), Order(s.order, o)), asker)
+NobodyAsks == 0
+ServedInTurn(s) == ServedUpTo(s, NobodyAsks)
+IsToldBefore(o, s) == LET candidates == Candidates(s.line, Able(s.line, s.zset)) IN
+                      candidates # {} /\ s.line[FirstOf(candidates)].owner # o
+
+(* Whoever waits lets those go first that are in front, if there is room for them.  Those who were told go first for a     *)
+(* while.  When that is over is not checked.                                                                               *)
 Acquires(m) ==
-  LET s == IF m.waits > 0 /\ m.o \notin Holders /\ MayTake(m.o, Is) /\ IsBefore(m.o, FromFirst(line)) THEN Served(Is) ELSE Is IN
-  /\ S.ok = MayTake(m.o, s)
+  LET mustWait == m.waits > 0 /\ m.o \notin Holders
+      s == IF mustWait /\ MayTake(m.o, Is) THEN ServedUpTo(Is, m.o) ELSE Is
+      isLeft == mustWait /\ MayTake(m.o, s) /\ IsToldBefore(m.o, s) IN
+  /\ IF isLeft THEN S.ok => IsIn(m.o, line) ELSE S.ok = MayTake(m.o, s)
   /\ IF S.ok THEN Becomes(Given(s, m.o, Later(m.lease, s.zset[m.o] - now)))
      ELSE IF m.waits = 0 THEN KeepsServer
-     ELSE Becomes([s EXCEPT !.line = IF IsIn(m.o, @) THEN Renewed(@, <<m.o>>, m.waits) ELSE Append(@, Place(m))])
+     ELSE Becomes([s EXCEPT !.line = IF IsIn(m.o, @) THEN Renewed(@, <<m.o>>, m.waits) ELSE Append(@, Place(m.o, m.waits))])
 Renews(m) == S.ok = (m.o \in Holders) /\ IF S.ok THEN Becomes(State(Taken(In, m.o, m.lease), line, granted)) ELSE KeepsServer
-GivenBack(o) == Becomes(Served(State([Current(In) EXCEPT ![o] = 0], line, granted)))
+GivenBack(o) == Becomes(ServedInTurn(State([Current(In) EXCEPT ![o] = 0], line, granted)))
 Releases(m) == S.ok = (m.o \in Holders) /\ IF S.ok THEN GivenBack(m.o) ELSE KeepsServer
 (* A hand-over in one process: a release and an acquisition in one step. *)
 Transfers(m) ==
   /\ S.ok = (m.from \in Holders \/ m.o \in Holders)
   /\ IF S.ok THEN Becomes(Given(State([Current(In) EXCEPT ![m.from] = 0], line, granted), m.o, m.lease)) ELSE KeepsServer
 Keeps(m) == /\ \A n \in 1..Len(m.owners) : (S.kept[n] = 1) = IsIn(m.owners[n], line)
-            /\ Becomes(Served([Is EXCEPT !.line = Renewed(@, m.owners, m.waits)]))
+            /\ Becomes(ServedInTurn([Is EXCEPT !.line = Renewed(@, m.owners, m.waits)]))
 (* The place may have been granted one meanwhile. *)
-Leaves(m) == IF IsIn(m.o, line) THEN Becomes(Served([Is EXCEPT !.line = Without(@, m.o)]))
+Leaves(m) == IF IsIn(m.o, line) THEN Becomes(ServedInTurn([Is EXCEPT !.line = Without(@, m.o)]))
              ELSE IF m.o \in Holders THEN GivenBack(m.o) ELSE KeepsServer
 
 Serves(m) ==

@@ -103,7 +103,7 @@ export const FAMILIES: readonly Family[] = [
   {
     name: 'locks that n may hold',
     module: 'TracePermits',
-    extended: ['../Permits', 'TraceRequests'],
+    extended: ['../Permits', '../LineServer', 'TraceRequests'],
     kinds: ['places', 'stormyPlaces', 'latePlaces'],
     tracesOfAKind: 10,
     mostSteps: 300,
