@@ -1,6 +1,7 @@
 /**
  * Traces of the simulation, checked by TLC against the specifications: all of them must be accepted, and of damaged ones
- * 95 % refused. Called by .ci/spec.mjs. `--promises` leaves out damaged ones, and `--only TraceLock` all other modules.
+ * 95 % refused. Called by .ci/spec.mjs. `--promises` leaves out damaged ones, and `--only TraceQuorum` all other modules.
+ * `--from 1000 --each 50` takes 50 traces of each kind of schedule, from the thousandth seed on.
  */
 import { spawn } from 'node:child_process';
 import { cpSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
@@ -23,7 +24,12 @@ const LEAST_REFUSED = 0.95;
 
 const { positionals, values } = parseArgs({
   allowPositionals: true,
-  options: { promises: { type: 'boolean', default: false }, only: { type: 'string' } },
+  options: {
+    promises: { type: 'boolean', default: false },
+    only: { type: 'string' },
+    from: { type: 'string', default: '1' },
+    each: { type: 'string' },
+  },
 });
 const [jar] = positionals;
 const here = fileURLToPath(new URL('.', import.meta.url));
@@ -88,13 +94,14 @@ function damagedOf({ damages, damaged: length }: Family, traces: readonly AnyTra
 
 async function tracesOf(family: Family, kind: Family['kinds'][number]): Promise<readonly AnyTrace[]> {
   const found: AnyTrace[] = [];
-  for (let seed = 1; found.length < family.tracesOfAKind; seed++) {
+  const wanted = Number(values.each ?? family.tracesOfAKind);
+  for (let seed = Number(values.from); found.length < wanted; seed++) {
     const locks = await family.traces(kind, seed);
     const fitting = locks.filter(({ steps }) => steps.length >= LEAST_STEPS && steps.length <= family.mostSteps);
     fitting.sort((one, other) => preferredIn(other, family.preferred) - preferredIn(one, family.preferred));
     found.push(...fitting.slice(0, TRACES_OF_A_SCHEDULE));
   }
-  return found.slice(0, family.tracesOfAKind);
+  return found.slice(0, wanted);
 }
 
 function preferredIn({ steps }: AnyTrace, preferred: (step: Step) => boolean): number {

@@ -16,10 +16,23 @@ export type Damage =
   | 'call changed'
   | 'nonce changed'
   | 'lease too long'
-  | 'believed late';
+  | 'believed late'
+  | 'believed of a former place'
+  | 'said too long'
+  | 'owes a refresh'
+  | 'does not listen'
+  | 'told another';
 
 /** These make a grant one that its process must not believe, so the step in which it does has to be refused. */
-const OF_BELIEF: readonly Damage[] = ['nonce changed', 'lease too long', 'believed late'];
+export const OF_BELIEF: readonly Damage[] = [
+  'nonce changed',
+  'lease too long',
+  'believed late',
+  'believed of a former place',
+];
+/** These make a grant one that the server must not give, so that step has to be refused. */
+export const OF_GRANT: readonly Damage[] = ['said too long', 'owes a refresh', 'does not listen'];
+const IS_REFUSED_THERE: readonly Damage[] = [...OF_BELIEF, ...OF_GRANT, 'told another'];
 
 export interface DamagedTrace {
   readonly trace: AnyTrace;
@@ -29,7 +42,11 @@ export interface DamagedTrace {
 
 /** Whether a trace has a step that can be damaged in this way. */
 export function isPossible(damage: Damage, { steps }: AnyTrace): boolean {
-  if (OF_BELIEF.includes(damage)) return steps.some(({ e }) => e === 'believe');
+  if (damage === 'believed of a former place') return steps.some((step, n) => isBelief(step) && endAfter(steps, n) > 0);
+  if (damage === 'owes a refresh') return steps.some((step, n) => isGrant(step) && placeBefore(steps, n) >= 0);
+  if (damage === 'told another') return steps.some(({ e }) => e === 'tell');
+  if (OF_BELIEF.includes(damage)) return steps.some(isBelief);
+  if (OF_GRANT.includes(damage)) return steps.some(({ e, nonce }) => e === 'grant' && nonce !== 0);
   return damage !== 'place changed' || steps.some(isOfPlace);
 }
 
@@ -121,10 +138,45 @@ export function damaged(trace: AnyTrace, damage: Damage, chance: SeededRandom): 
       const delay = (until as number) - cl[process - 1] + Math.abs(changeOf(chance));
       // From then on, everything is as much later.
       for (let index = where; index < copy.length; index++) copy[index] = delayed(copy[index], delay);
+      break;
+    }
+    case 'believed of a former place': {
+      const belief = chance.pick(indexes(steps, (step, n) => isBelief(step) && endAfter(steps, n) > 0));
+      where = endAfter(steps, belief) + 1;
+      const { t, cl } = copy[where - 1];
+      copy.splice(where, 0, { ...copy[belief], t, cl });
+      break;
+    }
+    case 'said too long': {
+      const index = chance.pick(indexes(steps, (step) => isGrant(step) && step.nonce !== 0));
+      replace(index, { said: (copy[index].said as number) + Math.abs(changeOf(chance)) });
+      break;
+    }
+    case 'owes a refresh': {
+      const grant = chance.pick(indexes(steps, (step, n) => isGrant(step) && placeBefore(steps, n) >= 0));
+      const place = placeBefore(steps, grant);
+      // More than two thirds of the time for which it is kept have passed.
+      replace(place, { waits: Math.ceil(1.25 * (copy[grant].t - copy[place].t)) });
+      where = grant;
+      break;
+    }
+    case 'does not listen': {
+      const index = chance.pick(indexes(steps, (step) => isGrant(step) && step.nonce !== 0));
+      const [process] = copy[index].o as OwnerId;
+      replace(index, { listening: (copy[index].listening as number[]).filter((other) => other !== process) });
+      break;
+    }
+    case 'told another': {
+      const index = chance.pick(indexes(steps, ({ e }) => e === 'tell'));
+      const [, ...others] = copy[index].told as readonly OwnerId[];
+      replace(index, { told: others });
     }
   }
   const name = `${trace.name}, ${damage}: step ${where + 1}, ${describe(steps[where])}`;
-  return { trace: { ...trace, name, steps: copy }, refusedAt: OF_BELIEF.includes(damage) ? where + 1 : undefined };
+  return {
+    trace: { ...trace, name, steps: copy },
+    refusedAt: IS_REFUSED_THERE.includes(damage) ? where + 1 : undefined,
+  };
 }
 
 function isOfPlace({ e }: Step): boolean {
@@ -133,6 +185,27 @@ function isOfPlace({ e }: Step): boolean {
 
 function isBelief({ e }: Step): boolean {
   return e === 'believe';
+}
+
+function isGrant({ e }: Step): boolean {
+  return e === 'grant';
+}
+
+/** The step in which the owner that begins in this one is released. 0: it is not. */
+function endAfter(steps: readonly Step[], belief: number): number {
+  const owner = String(steps[belief].o);
+  return Math.max(
+    0,
+    steps.findIndex(({ e, o }, n) => n > belief && e === 'release' && String(o) === owner),
+  );
+}
+
+/** The last step that made or kept the place that is granted the lock in this one, if some time before it. -1: there is none. */
+function placeBefore(steps: readonly Step[], grant: number): number {
+  const owner = String(steps[grant].o);
+  const isKept = ({ e, ok, kept, waits }: Step) => (e === 'keep' && kept) || (e === 'execute' && !ok && waits);
+  const place = indexes(steps, (step, n) => n < grant && Boolean(isKept(step)) && String(step.o) === owner).at(-1);
+  return place !== undefined && steps[place].t + 10 < steps[grant].t ? place : -1;
 }
 
 /** The nonces of a trace, and one that is nobody's. */

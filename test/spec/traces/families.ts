@@ -1,7 +1,7 @@
 import type { KindName } from '../../chaos/simulation/kinds.js';
 import { simulate } from '../../chaos/simulation/run-schedules.js';
 import { SimulationTrace } from '../../chaos/simulation/simulation-trace.js';
-import type { Damage } from './damage.js';
+import { type Damage, OF_BELIEF, OF_GRANT } from './damage.js';
 import type { QuorumKind } from './quorum-schedule.js';
 import type { Step } from './steps.js';
 import type { AnyTrace } from './tla-module.js';
@@ -70,8 +70,8 @@ export const FAMILIES: readonly Family[] = [
     kinds: ['steady', 'lossy', 'storm', 'lateRequests', 'flushed', 'cutOff', 'unreliable', 'granted'],
     tracesOfAKind: 20,
     mostSteps: 400,
-    damaged: 225,
-    damages: [...COMMON, 'token changed', 'place changed', 'nonce changed', 'lease too long', 'believed late'],
+    damaged: 280,
+    damages: [...COMMON, 'token changed', 'place changed', ...OF_BELIEF, ...OF_GRANT, 'told another'],
     occurs: [
       MISHAPS,
       { what: 'a grant to a place in line', least: 20, in: isGrant },
