@@ -12,6 +12,7 @@
 // begins with `-- @template renew` and has only what differs. This comes where the template says `-- @kind`.
 import { existsSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { basename } from 'node:path';
+import { translateScripts } from './translate-lua.mjs';
 
 const folder = new URL('../../lib/backends/redis/scripts/', import.meta.url);
 /** Either mark. The name of an include that is run is captured. */
@@ -38,14 +39,15 @@ for (const path of paths.filter(isInclude)) {
 }
 const includeOf = new Map([...includes].flatMap(([name, { defines }]) => defines.map((symbol) => [symbol, name])));
 
-/** A script as a list of its own texts and of the names of its includes, in order. */
+/** A script as a list of its own texts and of its includes, in order. `line`: of the mark that an include stands for. */
 function compose(path) {
   const parts = [];
   const included = new Set();
+  let line = 1;
   const include = (name) => {
     included.add(name);
     for (const needed of usedIn(includes.get(name).text)) if (!included.has(needed)) include(needed);
-    parts.push({ include: name });
+    parts.push({ include: name, line });
   };
   // With a group in the pattern, every second part is a mark: the name of an include, or undefined.
   const split = textOf(path).split(MARK);
@@ -57,6 +59,7 @@ function compose(path) {
     if (n === 0 || mark !== undefined)
       for (const name of missing) fail(path, `uses what ${name} defines, and has no mark -- @includes before that`);
     if (own !== '') parts.push({ text: own });
+    line += own.split('\n').length;
   }
   return parts;
 }
@@ -140,18 +143,41 @@ const scripts = new Map();
 for (const path of paths.filter(isScript)) {
   const name = basename(path, '.lua');
   if (scripts.has(name)) fail(path, 'has the name of another script');
-  scripts.set(name, expressionOf(compose(path)));
+  scripts.set(name, { path, text: read(path), parts: compose(path) });
 }
 const constants = [...includes].map(([name, { text }]) => `const ${constantOf(name)} = ${literal(text)};\n`);
-const entries = [...scripts].map(([name, expression]) => `  ${JSON.stringify(name)}: ${expression},\n`);
+const entries = [...scripts].map(([name, { parts }]) => `  ${JSON.stringify(name)}: ${expressionOf(parts)},\n`);
 const names = [...scripts.keys()].map((name) => JSON.stringify(name)).join(' | ');
-const text = `// Generated from scripts/**/*.lua by .ci/build/embed-lua.mjs. Do not edit.
+write(
+  '../scripts.generated.ts',
+  `// Generated from scripts/**/*.lua by .ci/build/embed-lua.mjs. Do not edit.
 ${constants.join('')}
 export const SCRIPT_SOURCES: Readonly<Record<${names}, string>> = {
 ${entries.join('')}};
-`;
-const target = new URL('../scripts.generated.ts', folder);
-// The file is not written if nothing has changed, because a test or compiler may be reading it.
-if (!existsSync(target) || readFileSync(target, 'utf8') !== text) {
-  writeFileSync(target, text);
+`,
+);
+write(
+  '../in-process/translated-scripts.generated.ts',
+  `// @ts-nocheck
+// Generated from scripts/**/*.lua by .ci/build/translate-lua.mjs. Do not edit.
+import type { TranslatedScripts } from './in-process-server.js';
+
+export const TRANSLATED_SCRIPTS: TranslatedScripts = ${translated()};
+`,
+);
+
+/** All scripts as JavaScript. */
+function translated() {
+  const included = new Map([...includes].map(([name, { text }]) => [name, { path: `includes/${name}.lua`, text }]));
+  const whole = [...scripts].map(([name, { path, text, parts }]) => {
+    const marks = parts.filter(({ include }) => include !== undefined);
+    return [name, { path, text, includes: marks.map(({ include, line }) => ({ name: include, line })) }];
+  });
+  return translateScripts(included, new Map(whole));
+}
+
+/** A file is not written if nothing has changed, because a test or compiler may be reading it. */
+function write(path, text) {
+  const target = new URL(path, folder);
+  if (!existsSync(target) || readFileSync(target, 'utf8') !== text) writeFileSync(target, text);
 }

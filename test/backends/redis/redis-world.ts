@@ -24,7 +24,7 @@ export class RedisWorld {
 
   constructor(options: RedisServerOptions = {}) {
     beforeAll(async () => {
-      this.server = await startRedis(options);
+      this.server = await this.start(options);
       this.redis = this.server.client();
     });
     afterEach(async () => {
@@ -32,6 +32,10 @@ export class RedisWorld {
       this.errors.length = 0;
     });
     afterAll(() => this.server?.stop());
+  }
+
+  protected start(options: RedisServerOptions): Promise<RedisServer> {
+    return startRedis(options);
   }
 
   backend(options: Partial<RedisBackendOptions> = {}): RedisBackend {

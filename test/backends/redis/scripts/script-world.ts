@@ -1,7 +1,12 @@
 import type { Redis } from 'ioredis';
 import { tokenClock } from '../../../../lib/backends/redis/lock-keys.js';
 import { type ScriptName, scripts } from '../../../../lib/backends/redis/scripts.js';
+import { InProcessRedis } from '../../../support/servers/in-process-redis.js';
+import type { RedisServer, RedisServerOptions } from '../../../support/servers/redis-server.js';
 import { RedisWorld } from '../redis-world.js';
+
+/** Whether the scripts run in this process, as JavaScript. */
+const IN_PROCESS = process.env.TEST_SCRIPTS === 'in-process';
 
 export const CLOCK = tokenClock({ isCluster: false }, '');
 /** A deadline that no test reaches, in ms of any server's time. */
@@ -81,6 +86,11 @@ export class ScriptWorld extends RedisWorld {
     return now;
   }
 
+  protected override async start(options: RedisServerOptions): Promise<RedisServer> {
+    if (!IN_PROCESS) return super.start(options);
+    return (await new InProcessRedis().start()) as unknown as RedisServer;
+  }
+
   /** By its digest, as the library does. */
   async run(name: ScriptName, keys: readonly string[], args: readonly Argument[] = []): Promise<unknown> {
     const { source, sha1 } = scripts[name];
@@ -95,6 +105,8 @@ export class ScriptWorld extends RedisWorld {
     keys: readonly string[],
     args: readonly Argument[],
   ): Promise<unknown> {
+    const { server } = this;
+    if (server instanceof InProcessRedis) return server.without(commands, () => this.run(name, keys, args));
     const forbidden = commands.map((command) => `-${command}`);
     await this.redis.call('ACL', 'SETUSER', 'limited', 'on', '>secret', '~*', '&*', '+@all', ...forbidden);
     const client = this.server.client({ username: 'limited', password: 'secret' });

@@ -61,15 +61,10 @@ class SharedLockWorld extends ScriptWorld {
   /** Locks with one holder each, `d:0`, `d:1`, …, whose leases end in consecutive ms from now on. */
   async edge(): Promise<{ locks: string[]; ends: number[] }> {
     await this.redis.flushall();
-    const script = `
-      local time = redis.call('TIME')
-      local now = time[1] * 1000 + math.floor(time[2] / 1000)
-      for i = 0, 499 do
-        redis.call('ZADD', 'lock:' .. i, now + i, 'd:' .. i)
-        redis.call('PEXPIRE', 'lock:' .. i, 60000)
-      end
-      return now`;
-    const now = (await this.redis.eval(script, 0)) as number;
+    const now = await this.now();
+    const commands = this.redis.pipeline();
+    for (let i = 0; i < 500; i++) commands.zadd(`lock:${i}`, now + i, `d:${i}`).pexpire(`lock:${i}`, MINUTE);
+    await commands.exec();
     const locks = Array.from({ length: 500 }, (_, i) => `lock:${i}`);
     return { locks, ends: locks.map((_, i) => now + i) };
   }
@@ -274,8 +269,11 @@ describe('acquire-permits', () => {
   );
 
   it('reads the fields of no more than 100,000 owners', async () => {
-    const fill = (count: number) =>
-      world.redis.eval(`for i = 1, ${count} do redis.call('HSET', 'a', 'd:' .. i, '1') end`, 0);
+    const fill = async (count: number) => {
+      const owners = Array.from({ length: count }, (_, i) => [`d:${i + 1}`, '1'] as const);
+      for (let i = 0; i < count; i += 10_000)
+        await world.redis.hset('a', Object.fromEntries(owners.slice(i, i + 10_000)));
+    };
     await fill(100_000);
     expect(await acquire('c:1')).toEqual([0, [-1, expect.stringMatching(/^d:\d+$/), 'write']]);
     await fill(100_001);

@@ -18,7 +18,8 @@
 local lock, publish, clock, waiterTimeout = KEYS[1], ARGV[1], ARGV[2], tonumber(ARGV[3])
 local line = lineOf(lock)
 local time = redis.call('TIME')
-local micros = time[1] * 1000000 + time[2]
+-- `seen` is set for a grant.
+local micros, seen = time[1] * 1000000 + time[2]
 local now = math.floor(micros / 1000)
 local kept, longest, keepsFirst = {}, 0, false
 local first = firstInLine(line, now)
@@ -57,7 +58,6 @@ if not first or (isHeldAlone and not keepsFirst) then
   return kept
 end
 
--- @include line/time-of-grant
 -- @includes
 if keepsFirst and isHash and isHeldByOthers(redis.call('HKEYS', lock)) then
   tellLine(lock, publish, clock)

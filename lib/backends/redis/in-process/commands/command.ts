@@ -1,0 +1,64 @@
+import type { InProcessServer } from '../in-process-server.js';
+import { NotInProcessError, type Reply, redisError } from '../redis-error.js';
+
+/** A command of Redis: how many arguments it takes, and what it does. */
+export interface Command {
+  readonly least: number;
+  readonly most: number;
+  /** Which of its arguments are keys. */
+  readonly keys: (args: readonly string[]) => readonly string[];
+  run(server: InProcessServer, args: readonly string[]): Reply;
+}
+
+type Run = (server: InProcessServer, ...args: string[]) => Reply;
+
+const firstKey = (args: readonly string[]) => args.slice(0, 1);
+const noKey = () => [];
+
+/** A command whose first argument is its key. */
+export function onKey(least: number, most: number, run: Run): Command {
+  return { least, most, keys: firstKey, run: (server, args) => run(server, ...args) };
+}
+
+/** A command all of whose arguments are keys. */
+export function onKeys(run: Run): Command {
+  return { least: 1, most: Infinity, keys: (args) => args, run: (server, args) => run(server, ...args) };
+}
+
+/** A command without keys. */
+export function withoutKeys(least: number, most: number, run: Run): Command {
+  return { least, most, keys: noKey, run: (server, args) => run(server, ...args) };
+}
+
+/** @throws ERR unless the text is an integer of 64 bits */
+export function toInteger(text: string): number {
+  if (!/^(?:0|-?[1-9]\d{0,18})$/.test(text) || BigInt.asIntN(64, BigInt(text)) !== BigInt(text))
+    throw redisError('ERR value is not an integer or out of range');
+  return Number(text);
+}
+
+/** An option in capitals. @throws NotInProcessError for any other */
+export function optionOf<T extends string>(command: string, text: string, known: readonly T[]): T {
+  const option = known.find((name) => name === text.toUpperCase());
+  if (option === undefined) throw new NotInProcessError(`the option '${text}' of ${command}`);
+  return option;
+}
+
+/** The part of a list between two indexes, of which negative ones count from the end. */
+export function slice<T>(list: readonly T[], from: string, to: string): T[] {
+  const at = (index: number) => (index < 0 ? Math.max(0, index + list.length) : index);
+  const last = toInteger(to);
+  return list.slice(at(toInteger(from)), last < 0 ? Math.max(0, last + list.length + 1) : last + 1);
+}
+
+/** A pattern of SCAN or PSUBSCRIBE. */
+export function matches(glob: string): RegExp {
+  const source = glob.replace(/\\(.)|\[(\^?)((?:\\.|[^\]\\])*)\]|([*?])|([.+^${}()|[\]\\/])/gs, (...match) => {
+    const [, escaped, negated, set, wild, special] = match as (string | undefined)[];
+    if (escaped !== undefined) return escaped.replace(/\W/, '\\$&');
+    if (set !== undefined) return `[${negated === undefined || negated === '' ? '' : '^'}${set}]`;
+    if (wild !== undefined) return wild === '*' ? '.*' : '.';
+    return `\\${special}`;
+  });
+  return new RegExp(`^${source}$`, 's');
+}

@@ -1,0 +1,176 @@
+import type { Runtime } from '../../runtime.js';
+import type { ChannelKind, Link, SentCommand, SubscriberConnection, SubscriberEvents } from '../links/link.js';
+import type { Topology, TopologyEvents } from '../links/topology.js';
+import type { InProcessServer, MessageListener } from './in-process-server.js';
+import { LuaError } from './lua-table.js';
+import { type Reply, StatusReply } from './redis-error.js';
+
+/** The links to a server inside this process. Nothing is lost on the way, and nothing waits for a network. */
+export class InProcessTopology implements Topology, Link {
+  readonly library = 'this process';
+  readonly description = 'memory';
+  readonly address = 'memory';
+  readonly usesTls = false;
+  readonly owned = true;
+  readonly isCluster = false;
+  readonly database = 0;
+  readonly replacesSilentConnections = false;
+  readonly connectionError = undefined;
+  private readonly socket = {};
+  private hasEnded = false;
+
+  constructor(
+    private readonly server: InProcessServer,
+    private readonly runtime: Runtime,
+  ) {}
+
+  get ended(): boolean {
+    return this.hasEnded;
+  }
+
+  endedError(): Error {
+    return new Error('The connection to the server in this process was closed');
+  }
+
+  connect(events: TopologyEvents): void {
+    queueMicrotask(() => events.ready());
+  }
+
+  send(name: string, args: readonly string[]): SentCommand {
+    return new InProcessCommand(this.socket, this.runtime.monotonic(), () => {
+      if (this.hasEnded) throw this.endedError();
+      return this.server.execute(name, args.map(toBytes));
+    });
+  }
+
+  nodeOfSlot(): string {
+    return '';
+  }
+
+  has(): boolean {
+    return !this.hasEnded;
+  }
+
+  refresh(): void {}
+
+  master(): Link {
+    return this;
+  }
+
+  masters(): readonly Link[] {
+    return [this];
+  }
+
+  unreachableMasters(): readonly string[] {
+    return [];
+  }
+
+  masterOn(socket: object | undefined): Link | undefined {
+    return socket === this.socket ? this : undefined;
+  }
+
+  subscriber(): SubscriberConnection {
+    return new InProcessSubscriber(this.server);
+  }
+
+  duplicate(): Topology {
+    return new InProcessTopology(this.server, this.runtime);
+  }
+
+  leaveReplica(): void {}
+
+  async close(): Promise<void> {
+    this.hasEnded = true;
+  }
+}
+
+class InProcessCommand implements SentCommand {
+  readonly reply: Promise<unknown>;
+  readonly resent = false;
+  readonly idleSinceWrite = undefined;
+  readonly isLost = false;
+
+  constructor(
+    readonly socket: object,
+    readonly writtenAt: number,
+    execute: () => Reply,
+  ) {
+    this.reply = Promise.resolve().then(() => {
+      try {
+        return toText(execute());
+      } catch (error) {
+        throw error instanceof LuaError ? new InProcessReplyError(error.message) : error;
+      }
+    });
+    this.reply.catch(() => {});
+  }
+
+  isAnswer(error: unknown): boolean {
+    return error instanceof InProcessReplyError;
+  }
+
+  /** It was executed when it was sent. */
+  abandon(): void {}
+
+  destroySocket(): void {}
+}
+
+/** An error reply. */
+class InProcessReplyError extends Error {
+  override readonly name = 'ReplyError';
+}
+
+class InProcessSubscriber implements SubscriberConnection {
+  readonly address = 'memory';
+  private readonly subscribed = new Map<string, { readonly channel: string; readonly isPattern: boolean }>();
+  private events: SubscriberEvents | undefined;
+  private readonly listener: MessageListener = (subscribed, channel, text) =>
+    queueMicrotask(() =>
+      this.events?.message(toText(subscribed) as string, toText(channel) as string, toText(text) as string),
+    );
+
+  constructor(private readonly server: InProcessServer) {}
+
+  open(events: SubscriberEvents): void {
+    this.events = events;
+    queueMicrotask(() => this.events?.ready());
+  }
+
+  async subscribe(kind: ChannelKind, channels: readonly string[]): Promise<void> {
+    const isPattern = kind === 'pattern';
+    for (const channel of channels.map(toBytes)) {
+      this.server.subscribe(channel, this.listener, isPattern);
+      this.subscribed.set(`${kind} ${channel}`, { channel, isPattern });
+    }
+  }
+
+  async unsubscribe(kind: ChannelKind, channels: readonly string[]): Promise<void> {
+    for (const channel of channels.map(toBytes)) {
+      this.server.unsubscribe(channel, this.listener, kind === 'pattern');
+      this.subscribed.delete(`${kind} ${channel}`);
+    }
+  }
+
+  async ping(): Promise<void> {}
+
+  close(): void {
+    this.events = undefined;
+    for (const { channel, isPattern } of this.subscribed.values())
+      this.server.unsubscribe(channel, this.listener, isPattern);
+    this.subscribed.clear();
+  }
+}
+
+// biome-ignore lint/suspicious/noControlCharactersInRegex: the question is whether a text has other than ASCII
+const ASCII = /^[\x00-\x7f]*$/;
+
+/** One character for each byte in UTF-8, as Lua counts and compares. */
+function toBytes(text: string): string {
+  return ASCII.test(text) ? text : Buffer.from(text, 'utf8').toString('latin1');
+}
+
+function toText(reply: Reply): unknown {
+  if (typeof reply === 'string') return ASCII.test(reply) ? reply : Buffer.from(reply, 'latin1').toString('utf8');
+  if (reply instanceof StatusReply) return reply.text;
+  return Array.isArray(reply) ? reply.map(toText) : reply;
+}
