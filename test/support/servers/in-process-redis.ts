@@ -5,6 +5,7 @@ import { InProcessServer, type MessageListener } from '../../../lib/backends/red
 import { LuaError } from '../../../lib/backends/redis/in-process/lua-table.js';
 import { type Reply, StatusReply } from '../../../lib/backends/redis/in-process/redis-error.js';
 import { TRANSLATED_SCRIPTS } from '../../../lib/backends/redis/in-process/translated-scripts.generated.js';
+import type { ChannelKind } from '../../../lib/backends/redis/links/link.js';
 
 /**
  * The Redis server in this process behind a port, so that a test can use the same client for it as for a redis-server.
@@ -97,15 +98,24 @@ export class InProcessRedis {
     return new StatusReply('OK');
   }
 
-  /** Runs a script as a user who may not call these commands. */
-  async without<T>(commands: readonly string[], work: () => Promise<T>): Promise<T> {
+  /** Runs a script as a user who may not call these commands, or publish to channels that do not begin with this. */
+  async without<T>(commands: readonly string[], work: () => Promise<T>, publishesTo = ''): Promise<T> {
     const forbidden = commands.map((command) => command.toUpperCase());
-    this.server.forbids = (command) => forbidden.includes(command);
+    this.server.forbids = (command, [channel]) =>
+      forbidden.includes(command) || (command === 'PUBLISH' && !channel?.startsWith(publishesTo));
     try {
       return await work();
     } finally {
       this.server.forbids = () => false;
     }
+  }
+
+  /** A key's value, for comparisons. */
+  #dump(key: string): Reply {
+    const { keys } = this.server;
+    const type = keys.typeOf(key);
+    const value = type && keys.find(key, type);
+    return value === undefined ? null : JSON.stringify([type, typeof value === 'string' ? value : [...value]]);
   }
 
   /** Undefined: the server's own commands have it. */
@@ -123,6 +133,7 @@ export class InProcessRedis {
     }
     if (command === 'SCRIPT') return sha1(args[1] ?? '');
     if (command === 'EVAL') return this.server.execute('EVALSHA', [sha1(key), ...rest]);
+    if (command === 'DUMP') return this.#dump(key);
     if (command === 'KEYS') return (this.server.execute('SCAN', ['0', 'MATCH', key]) as readonly Reply[])[1];
     if (command === 'MGET') return args.map((name) => keys.find(name, 'string') ?? null);
     if (command === 'FLUSHALL') {
@@ -142,18 +153,25 @@ export class InProcessRedis {
   }
 }
 
+interface Kind {
+  readonly kind: ChannelKind;
+  readonly channels: Set<string>;
+  readonly listener: MessageListener;
+}
+
 /** What a connection subscribes to. */
 class Subscriptions {
-  readonly #kinds: ReadonlyMap<string, { readonly channels: Set<string>; readonly listener: MessageListener }>;
+  /** By the letter in front of SUBSCRIBE. */
+  readonly #kinds: ReadonlyMap<string, Kind>;
 
   constructor(
     readonly server: InProcessServer,
     readonly write: (message: readonly Reply[]) => void,
   ) {
     this.#kinds = new Map([
-      ['', { channels: new Set(), listener: (_name, channel, text) => write(['message', channel, text]) }],
-      ['S', { channels: new Set(), listener: (_name, channel, text) => write(['smessage', channel, text]) }],
-      ['P', { channels: new Set(), listener: (name, channel, text) => write(['pmessage', name, channel, text]) }],
+      ['', kindOf('channel', (_name, channel, text) => write(['message', channel, text]))],
+      ['S', kindOf('sharded', (_name, channel, text) => write(['smessage', channel, text]))],
+      ['P', kindOf('pattern', (name, channel, text) => write(['pmessage', name, channel, text]))],
     ]);
   }
 
@@ -165,7 +183,7 @@ class Subscriptions {
     const names = isEnd && args.length === 0 ? [...kind.channels] : args;
     for (const name of names) {
       kind.channels[isEnd ? 'delete' : 'add'](name);
-      this.server[isEnd ? 'unsubscribe' : 'subscribe'](name, kind.listener, prefix === 'P');
+      this.server[isEnd ? 'unsubscribe' : 'subscribe'](kind.kind, name, kind.listener);
       this.write([command.toLowerCase(), name, this.#size]);
     }
     if (names.length === 0) this.write([command.toLowerCase(), null, this.#size]);
@@ -173,14 +191,16 @@ class Subscriptions {
   }
 
   end(): void {
-    for (const [prefix, { channels, listener }] of this.#kinds)
-      for (const name of channels) this.server.unsubscribe(name, listener, prefix === 'P');
+    for (const { kind, channels, listener } of this.#kinds.values())
+      for (const name of channels) this.server.unsubscribe(kind, name, listener);
   }
 
   get #size(): number {
     return [...this.#kinds.values()].reduce((sum, { channels }) => sum + channels.size, 0);
   }
 }
+
+const kindOf = (kind: ChannelKind, listener: MessageListener): Kind => ({ kind, channels: new Set(), listener });
 
 const sha1 = (text: string) => createHash('sha1').update(text, 'latin1').digest('hex');
 

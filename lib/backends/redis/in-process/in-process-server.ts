@@ -1,5 +1,6 @@
 import { createHash } from 'node:crypto';
 import { slotOf } from '../hash-slot.js';
+import type { ChannelKind } from '../links/link.js';
 import { type ScriptName, scripts } from '../scripts.js';
 import type { Command } from './commands/command.js';
 import { matches } from './commands/command.js';
@@ -51,6 +52,14 @@ const WRITES: Readonly<Record<string, 'takes memory' | 'takes none'>> = {
 /** Receives messages of a channel. `subscribed` is what the listener has subscribed to: the channel or a pattern. */
 export type MessageListener = (subscribed: string, channel: string, text: string) => void;
 
+interface Subscribers {
+  readonly kind: ChannelKind;
+  /** A channel, or a pattern. */
+  readonly subscribed: string;
+  readonly pattern: RegExp | undefined;
+  readonly listeners: Set<MessageListener>;
+}
+
 export interface InProcessServerOptions {
   readonly scripts: TranslatedScripts;
   /** The server's time in µs since 1970. */
@@ -71,16 +80,13 @@ export class InProcessServer {
   private readonly lua: LuaLibrary;
   /** By their digests. */
   private readonly scripts = new Map<string, TranslatedScript>();
-  private readonly subscribers = new Map<
-    string,
-    { readonly pattern: RegExp | undefined; readonly listeners: Set<MessageListener> }
-  >();
+  private readonly subscribers = new Map<string, Subscribers>();
   /** Whether commands that take memory are refused, unless their script has written already. */
   isFull = false;
   /** Whether it refuses to write, as a replica does. */
   isReplica = false;
   /** Whether the user may not execute a command. */
-  forbids: (command: string) => boolean = () => false;
+  forbids: (command: string, args: readonly string[]) => boolean = () => false;
   /** Whether the running script has written. */
   private hasWritten = false;
   /** The time while a script runs. */
@@ -117,7 +123,7 @@ export class InProcessServer {
     if (args.length < command.least || args.length > command.most)
       throw redisError(`ERR wrong number of arguments for '${name.toLowerCase()}' command`);
     if (this.slot !== undefined) this.checkSlots(command.keys(args), this.slot);
-    this.checkPermitted(name.toUpperCase());
+    this.checkPermitted(name.toUpperCase(), args);
     return command.run(this, args);
   }
 
@@ -140,29 +146,30 @@ export class InProcessServer {
     }
   }
 
-  subscribe(subscribed: string, listener: MessageListener, isPattern = false): void {
-    const id = idOf(subscribed, isPattern);
+  subscribe(kind: ChannelKind, subscribed: string, listener: MessageListener): void {
+    const id = `${kind} ${subscribed}`;
     let entry = this.subscribers.get(id);
     if (entry === undefined) {
-      entry = { pattern: isPattern ? matches(subscribed) : undefined, listeners: new Set() };
+      const pattern = kind === 'pattern' ? matches(subscribed) : undefined;
+      entry = { kind, subscribed, pattern, listeners: new Set() };
       this.subscribers.set(id, entry);
     }
     entry.listeners.add(listener);
   }
 
-  unsubscribe(subscribed: string, listener: MessageListener, isPattern = false): void {
-    const id = idOf(subscribed, isPattern);
+  unsubscribe(kind: ChannelKind, subscribed: string, listener: MessageListener): void {
+    const id = `${kind} ${subscribed}`;
     const listeners = this.subscribers.get(id)?.listeners;
     listeners?.delete(listener);
     if (listeners?.size === 0) this.subscribers.delete(id);
   }
 
-  /** Returns how many receive the message. */
-  publish(channel: string, text: string): number {
+  /** Returns how many receive the message. Sharded channels have messages of their own. */
+  publish(kind: Exclude<ChannelKind, 'pattern'>, channel: string, text: string): number {
     let count = 0;
-    for (const [id, { pattern, listeners }] of this.subscribers) {
-      const subscribed = id.slice(1);
-      if (pattern === undefined ? subscribed !== channel : !pattern.test(channel)) continue;
+    for (const { kind: listensTo, subscribed, pattern, listeners } of this.subscribers.values()) {
+      const isHeard = listensTo === kind ? subscribed === channel : kind === 'channel' && pattern?.test(channel);
+      if (!isHeard) continue;
       count += listeners.size;
       for (const listener of listeners) listener(subscribed, channel, text);
     }
@@ -170,8 +177,8 @@ export class InProcessServer {
   }
 
   /** How many subscribe to the channel itself, and not to a pattern. */
-  countSubscribers(channel: string): number {
-    return this.subscribers.get(idOf(channel, false))?.listeners.size ?? 0;
+  countSubscribers(kind: Exclude<ChannelKind, 'pattern'>, channel: string): number {
+    return this.subscribers.get(`${kind} ${channel}`)?.listeners.size ?? 0;
   }
 
   private callFromScript(words: readonly LuaValue[]): LuaValue {
@@ -180,8 +187,8 @@ export class InProcessServer {
   }
 
   /** @throws Redis' error for a user without the right, a replica, and a full memory */
-  private checkPermitted(name: string): void {
-    if (this.forbids(name))
+  private checkPermitted(name: string, args: readonly string[]): void {
+    if (this.forbids(name, args))
       throw redisError(`NOPERM User limited has no permissions to run the '${name.toLowerCase()}' command`);
     const write = WRITES[name];
     if (write === undefined) return;
@@ -200,8 +207,6 @@ export class InProcessServer {
 }
 
 let serverCount = 0;
-
-const idOf = (subscribed: string, isPattern: boolean) => `${isPattern ? 'p' : 'c'}${subscribed}`;
 
 function toArgument(value: LuaValue): string {
   if (typeof value === 'string') return value;

@@ -122,7 +122,7 @@ class InProcessReplyError extends Error {
 
 class InProcessSubscriber implements SubscriberConnection {
   readonly address = 'memory';
-  private readonly subscribed = new Map<string, { readonly channel: string; readonly isPattern: boolean }>();
+  private readonly subscribed = new Map<string, { readonly kind: ChannelKind; readonly channel: string }>();
   private events: SubscriberEvents | undefined;
   private readonly listener: MessageListener = (subscribed, channel, text) =>
     queueMicrotask(() =>
@@ -137,16 +137,15 @@ class InProcessSubscriber implements SubscriberConnection {
   }
 
   async subscribe(kind: ChannelKind, channels: readonly string[]): Promise<void> {
-    const isPattern = kind === 'pattern';
     for (const channel of channels.map(toBytes)) {
-      this.server.subscribe(channel, this.listener, isPattern);
-      this.subscribed.set(`${kind} ${channel}`, { channel, isPattern });
+      this.server.subscribe(kind, channel, this.listener);
+      this.subscribed.set(`${kind} ${channel}`, { kind, channel });
     }
   }
 
   async unsubscribe(kind: ChannelKind, channels: readonly string[]): Promise<void> {
     for (const channel of channels.map(toBytes)) {
-      this.server.unsubscribe(channel, this.listener, kind === 'pattern');
+      this.server.unsubscribe(kind, channel, this.listener);
       this.subscribed.delete(`${kind} ${channel}`);
     }
   }
@@ -155,8 +154,7 @@ class InProcessSubscriber implements SubscriberConnection {
 
   close(): void {
     this.events = undefined;
-    for (const { channel, isPattern } of this.subscribed.values())
-      this.server.unsubscribe(channel, this.listener, isPattern);
+    for (const { kind, channel } of this.subscribed.values()) this.server.unsubscribe(kind, channel, this.listener);
     this.subscribed.clear();
   }
 }

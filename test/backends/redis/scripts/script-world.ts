@@ -98,17 +98,19 @@ export class ScriptWorld extends RedisWorld {
     return this.redis.evalsha(sha1, keys.length, ...keys, ...args);
   }
 
-  /** Runs a script as a user who may not call these commands. */
+  /** Runs a script as a user who may not call these commands, or publish to channels that do not begin with this. */
   async runWithout(
     commands: readonly string[],
     name: ScriptName,
     keys: readonly string[],
     args: readonly Argument[],
+    publishesTo = '',
   ): Promise<unknown> {
     const { server } = this;
-    if (server instanceof InProcessRedis) return server.without(commands, () => this.run(name, keys, args));
-    const forbidden = commands.map((command) => `-${command}`);
-    await this.redis.call('ACL', 'SETUSER', 'limited', 'on', '>secret', '~*', '&*', '+@all', ...forbidden);
+    if (server instanceof InProcessRedis)
+      return server.without(commands, () => this.run(name, keys, args), publishesTo);
+    const rules = ['resetchannels', `&${publishesTo}*`, '+@all', ...commands.map((command) => `-${command}`)];
+    await this.redis.call('ACL', 'SETUSER', 'limited', 'on', '>secret', '~*', ...rules);
     const client = this.server.client({ username: 'limited', password: 'secret' });
     try {
       return await client.eval(scripts[name].source, keys.length, ...keys, ...args);

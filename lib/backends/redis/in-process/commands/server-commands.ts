@@ -21,11 +21,12 @@ export const SERVER_COMMANDS: Readonly<Record<string, Command>> = {
     return [server.knows(name as string) ? [name as string] : null];
   }),
   WAIT: withoutKeys(2, 2, () => 0),
-  PUBLISH: withoutKeys(2, 2, (server, channel, text) => server.publish(channel as string, text as string)),
-  SPUBLISH: withoutKeys(2, 2, (server, channel, text) => server.publish(channel as string, text as string)),
+  PUBLISH: withoutKeys(2, 2, (server, channel, text) => server.publish('channel', channel as string, text as string)),
+  SPUBLISH: withoutKeys(2, 2, (server, channel, text) => server.publish('sharded', channel as string, text as string)),
   PUBSUB: withoutKeys(1, Infinity, (server, part, ...channels) => {
-    optionOf('PUBSUB', part as string, ['NUMSUB', 'SHARDNUMSUB']);
-    return channels.flatMap((channel) => [channel, server.countSubscribers(channel)]);
+    const isSharded = optionOf('PUBSUB', part as string, ['NUMSUB', 'SHARDNUMSUB']) === 'SHARDNUMSUB';
+    const kind = isSharded ? 'sharded' : 'channel';
+    return channels.flatMap((channel) => [channel, server.countSubscribers(kind, channel)]);
   }),
   EVALSHA: withoutKeys(2, Infinity, (server, digest, count, ...rest) => {
     const keys = toInteger(count as string);
