@@ -66,6 +66,8 @@ export interface InProcessServerOptions {
   readonly micros: () => number;
   /** Refuses keys of another slot than a script's first key, as a cluster does. */
   readonly refusesOtherSlots?: boolean;
+  /** What Lua prints as the address of its table `redis`, by which scripts tell servers apart. */
+  readonly address?: string;
 }
 
 /**
@@ -96,8 +98,12 @@ export class InProcessServer {
 
   constructor(private readonly options: InProcessServerOptions) {
     this.keys = new Keyspace(this.now);
-    const address = `table: 0x${createHash('sha1').update(`${serverCount++}`).digest('hex').slice(0, 12)}`;
-    this.lua = new LuaLibrary({ call: (words) => this.callFromScript(words), version: 0x00070000 | 15, address });
+    const { address = `0x${createHash('sha1').update(`${serverCount++}`).digest('hex').slice(0, 12)}` } = options;
+    this.lua = new LuaLibrary({
+      call: (words) => this.callFromScript(words),
+      version: 0x00070000 | 15,
+      address: `table: ${address}`,
+    });
     for (const [name, script] of Object.entries(options.scripts(this.lua)))
       this.scripts.set(scripts[name as ScriptName].sha1, script);
   }
