@@ -12,7 +12,7 @@ import { SORTED_SET_COMMANDS } from './commands/sorted-set-commands.js';
 import { STRING_COMMANDS } from './commands/string-commands.js';
 import { Keyspace } from './keyspace.js';
 import { LuaLibrary } from './lua-library.js';
-import { numberAsArgument } from './lua-number.js';
+import { numberAsArgument, toLong } from './lua-number.js';
 import { LuaError, LuaTable, type LuaValue } from './lua-table.js';
 import { NotInProcessError, type Reply, redisError, StatusReply } from './redis-error.js';
 
@@ -231,7 +231,7 @@ function fromReply(reply: Reply): LuaValue {
 function toReply(value: LuaValue): Reply {
   if (value === undefined || value === false) return null;
   if (value === true) return 1;
-  if (typeof value === 'number') return Math.trunc(value);
+  if (typeof value === 'number') return toLong(value);
   if (typeof value === 'string') return value;
   if (!(value instanceof LuaTable)) return null;
   const error = value.get('err');

@@ -1,5 +1,5 @@
 import { createHash } from 'node:crypto';
-import { numberInText, numberOf } from './lua-number.js';
+import { numberInText, numberOf, toLong } from './lua-number.js';
 import { luaPattern } from './lua-pattern.js';
 import { LuaError, type LuaFunction, LuaTable, type LuaValue } from './lua-table.js';
 
@@ -137,7 +137,7 @@ export class LuaLibrary {
       if (next === values.length) return raise(`bad argument #${next + 2} to 'format' (no value)`);
       const value = values[next++];
       if (kind === 's') return this.tostring(value);
-      if (kind === 'd') return integerText(Math.trunc(num(value)));
+      if (kind === 'd') return integerText(toLong(num(value)));
       if (kind === '.0f') return integerText(roundHalfToEven(num(value)));
       if (kind === '02x') return Math.trunc(num(value)).toString(16).padStart(2, '0');
       throw new Error(`string.format: %${kind} is not supported in this process`);

@@ -42,3 +42,8 @@ function hexadecimal(text: string): number | undefined {
   const digits = /([-+]?)(0x[\da-f]+)/i.exec(text);
   return digits === null ? undefined : Number(digits[2]) * (digits[1] === '-' ? -1 : 1);
 }
+
+/** A number that 64 bits cannot hold is the lowest one that they can, as C converts it. */
+export function toLong(value: number): number {
+  return Math.abs(value) < 2 ** 63 ? Math.trunc(value) : -(2 ** 63);
+}

@@ -5,7 +5,7 @@ import { scenes } from './random-calls.js';
 import { TwinServers } from './twin-servers.js';
 
 /** COMPARISONS=100000 for a night. */
-const SCENES = Number(process.env.COMPARISONS ?? 400);
+const SCENES = Number(process.env.COMPARISONS ?? 1_000);
 
 describe('the server in this process, beside Redis', () => {
   const world = new RedisWorld();
