@@ -143,7 +143,7 @@ const scripts = new Map();
 for (const path of paths.filter(isScript)) {
   const name = basename(path, '.lua');
   if (scripts.has(name)) fail(path, 'has the name of another script');
-  scripts.set(name, { path, text: read(path), parts: compose(path) });
+  scripts.set(name, { path, text: textOf(path), parts: compose(path) });
 }
 const constants = [...includes].map(([name, { text }]) => `const ${constantOf(name)} = ${literal(text)};\n`);
 const entries = [...scripts].map(([name, { parts }]) => `  ${JSON.stringify(name)}: ${expressionOf(parts)},\n`);
