@@ -55,7 +55,7 @@ export class Keyspace {
 
   /** Changes a string, and not when it expires. */
   replaceString(key: string, value: string): void {
-    this.setString(key, value);
+    this.setString(key, value, this.entry(key)?.end);
   }
 
   /** Deletes a hash, list or sorted set that has become empty. */
