@@ -320,7 +320,7 @@ const CALLS: Readonly<Record<ScriptName, Parts>> = {
 const ABOUT_LOCKS = /^(?:acquire|enter|release|renew|refresh|remove|transfer|adopt|force)/;
 const calls: fc.Arbitrary<Call> = fc.oneof(
   ...Object.entries(CALLS).map(([script, arbitrary]) => ({
-    weight: ABOUT_LOCKS.test(script) ? 3 : 1,
+    weight: ABOUT_LOCKS.test(script) ? 3 : 2,
     arbitrary: arbitrary.map(({ keys, args }) => ({ script: script as ScriptName, keys, args })),
   })),
 );
@@ -362,6 +362,7 @@ const writes: fc.Arbitrary<Write> = fc
     fc.tuple(fixed('PEXPIRE'), fc.oneof(lock, one(...semaphore, 'latch')), one(...LEASES)),
     fc.tuple(fixed('RPUSH'), key, owner),
     fc.tuple(fixed('PEXPIRE'), key, one(...LEASES)),
+    fc.tuple(fixed('SET'), one('sem', 'latch'), small),
     fc.tuple(fixed('DEL'), key),
   )
   .map((command) => ({ command }));

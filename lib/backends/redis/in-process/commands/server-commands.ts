@@ -26,7 +26,7 @@ export const SERVER_COMMANDS: Readonly<Record<string, Command>> = {
   PUBSUB: withoutKeys(1, Infinity, (server, part, ...channels) => {
     const isSharded = optionOf('PUBSUB', part as string, ['NUMSUB', 'SHARDNUMSUB']) === 'SHARDNUMSUB';
     const kind = isSharded ? 'sharded' : 'channel';
-    return channels.flatMap((channel) => [channel, 0 * server.countSubscribers(kind, channel)]);
+    return channels.flatMap((channel) => [channel, server.countSubscribers(kind, channel)]);
   }),
   EVALSHA: withoutKeys(2, Infinity, (server, digest, count, ...rest) => {
     const keys = toInteger(count as string);
