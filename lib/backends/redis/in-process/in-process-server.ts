@@ -2,7 +2,7 @@ import { createHash } from 'node:crypto';
 import { slotOf } from '../hash-slot.js';
 import type { ChannelKind } from '../links/link.js';
 import { type ScriptName, scripts } from '../scripts.js';
-import type { Command } from './commands/command.js';
+import type { Command, CommandServer } from './commands/command.js';
 import { matches } from './commands/command.js';
 import { HASH_COMMANDS } from './commands/hash-commands.js';
 import { KEY_COMMANDS } from './commands/key-commands.js';
@@ -74,7 +74,7 @@ export interface InProcessServerOptions {
  * A Redis server inside this process: the commands that the library and its scripts use, on strings with one byte a
  * character. It is strict: what it does not know is a {@link NotInProcessError}, and never a guess.
  */
-export class InProcessServer {
+export class InProcessServer implements CommandServer {
   readonly version = '7.0.15';
   readonly keys: Keyspace;
   /** The server's time in ms. It stands still while a script runs, as Redis' does. */

@@ -1,5 +1,20 @@
-import type { InProcessServer } from '../in-process-server.js';
+import type { ChannelKind } from '../../links/link.js';
+import type { Keyspace } from '../keyspace.js';
 import { NotInProcessError, type Reply, redisError } from '../redis-error.js';
+
+/** What commands need of their server. */
+export interface CommandServer {
+  readonly version: string;
+  readonly keys: Keyspace;
+  /** Its time in ms. */
+  readonly now: () => number;
+  /** Its time in µs. */
+  micros(): number;
+  knows(command: string): boolean;
+  publish(kind: Exclude<ChannelKind, 'pattern'>, channel: string, text: string): number;
+  countSubscribers(kind: Exclude<ChannelKind, 'pattern'>, channel: string): number;
+  run(digest: string, keys: readonly string[], args: readonly string[]): Reply;
+}
 
 /** A command of Redis: how many arguments it takes, and what it does. */
 export interface Command {
@@ -7,10 +22,10 @@ export interface Command {
   readonly most: number;
   /** Which of its arguments are keys. */
   readonly keys: (args: readonly string[]) => readonly string[];
-  run(server: InProcessServer, args: readonly string[]): Reply;
+  run(server: CommandServer, args: readonly string[]): Reply;
 }
 
-type Run = (server: InProcessServer, ...args: string[]) => Reply;
+type Run = (server: CommandServer, ...args: string[]) => Reply;
 
 const firstKey = (args: readonly string[]) => args.slice(0, 1);
 const noKey = () => [];
