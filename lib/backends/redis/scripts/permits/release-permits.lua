@@ -28,10 +28,8 @@ local now = serverTime()
 
 -- The lock is released even if its line cannot be served.
 local function serve(lock, answer)
-  local isAllowed = type(redis.pcall('EXISTS', prefixed('nestjs_redis_lock_turns', lock))) == 'number'
-  if isAllowed then
-    pcall(serveLine, lock, publish, ARGV[2], math.max(0, answer))
-  end
+  local isServed = pcall(serveLine, lock, publish, ARGV[2], math.max(0, answer))
+  local isAllowed = isServed or type(redis.pcall('EXISTS', prefixed('nestjs_redis_lock_turns', lock))) == 'number'
   return servedOrNot(answer, isAllowed)
 end
 
