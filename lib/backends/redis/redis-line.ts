@@ -55,7 +55,7 @@ export class RedisLine implements LineBackend {
     const subscription = subscribe(listener, (error) => {
       subscription.close();
       this.subscribeAgain = (refused) => subscribe(() => {}, refused);
-      this.refused(CHANNELS, error);
+      this.refused([CHANNELS], error);
       listener({ kind: 'resync' });
     });
     return subscription;
@@ -70,15 +70,16 @@ export class RedisLine implements LineBackend {
       if (!isDenied(error)) throw error;
       // If the user may not use the lock either, this fails, and the line is not the reason.
       const reply = await this.acquisitions.acquire(request);
-      this.refused(PLACES, error);
+      this.refused([PLACES], error);
       return reply;
     }
   }
 
   /** A release could not serve the line. From now on, owners of this process show that it serves none. */
   mayNotServe(): void {
-    if (this.warnedOf.size > 0) this.refusedAt = this.options.runtime.monotonic();
-    else this.refused(`${CHANNELS} ${PLACES}`, new Error('a release could not serve the line'));
+    // Either right may be missing. A warning about one of them says enough.
+    const rights = this.warnedOf.size > 0 ? [] : [CHANNELS, PLACES];
+    this.refused(rights, new Error('a release could not serve the line'));
   }
 
   begun(grant: Grant): void {
@@ -95,7 +96,7 @@ export class RedisLine implements LineBackend {
       return await reply;
     } catch (error) {
       if (!isDenied(error)) throw error;
-      this.refused(PLACES, error);
+      this.refused([PLACES], error);
       return otherwise;
     }
   }
@@ -120,13 +121,13 @@ export class RedisLine implements LineBackend {
     this.trial = undefined;
   }
 
-  private refused(right: string, { message, cause }: Error): void {
+  private refused(rights: readonly string[], { message, cause }: Error): void {
     const { description, runtime, onWarning } = this.options;
     this.refusedAt = runtime.monotonic();
-    if (right.split(' ').every((one) => this.warnedOf.has(one))) return;
-    for (const one of right.split(' ')) this.warnedOf.add(one);
+    if (rights.every((right) => this.warnedOf.has(right))) return;
+    for (const right of rights) this.warnedOf.add(right);
     onWarning(
-      `${description}: the Redis user may not use the line of processes that wait for a lock, so this process waits outside it, where every release wakes all processes. Grant the missing right: ACL SETUSER <user> ${right} (docs/permissions.md). This is logged once (${cause instanceof Error ? cause.message : message})`,
+      `${description}: the Redis user may not use the line of processes that wait for a lock, so this process waits outside it, where every release wakes all processes. Grant the missing right: ACL SETUSER <user> ${rights.join(' ')} (docs/permissions.md). This is logged once (${cause instanceof Error ? cause.message : message})`,
     );
   }
 }
