@@ -1,9 +1,10 @@
 import type { Runtime } from '../../runtime.js';
 import type { ChannelKind, Link, SentCommand, SubscriberConnection, SubscriberEvents } from '../links/link.js';
 import type { Topology, TopologyEvents } from '../links/topology.js';
+import { toBytes, toText } from './bytes.js';
 import type { InProcessServer, MessageListener } from './in-process-server.js';
 import { LuaError } from './lua-table.js';
-import { type Reply, StatusReply } from './redis-error.js';
+import type { Reply } from './redis-error.js';
 
 /** The links to a server inside this process. Nothing is lost on the way, and nothing waits for a network. */
 export class InProcessTopology implements Topology, Link {
@@ -157,18 +158,4 @@ class InProcessSubscriber implements SubscriberConnection {
     for (const { kind, channel } of this.subscribed.values()) this.server.unsubscribe(kind, channel, this.listener);
     this.subscribed.clear();
   }
-}
-
-// biome-ignore lint/suspicious/noControlCharactersInRegex: the question is whether a text has other than ASCII
-const ASCII = /^[\x00-\x7f]*$/;
-
-/** One character for each byte in UTF-8, as Lua counts and compares. */
-function toBytes(text: string): string {
-  return ASCII.test(text) ? text : Buffer.from(text, 'utf8').toString('latin1');
-}
-
-function toText(reply: Reply): unknown {
-  if (typeof reply === 'string') return ASCII.test(reply) ? reply : Buffer.from(reply, 'latin1').toString('utf8');
-  if (reply instanceof StatusReply) return reply.text;
-  return Array.isArray(reply) ? reply.map(toText) : reply;
 }

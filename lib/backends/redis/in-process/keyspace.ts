@@ -58,6 +58,15 @@ export class Keyspace {
     this.setString(key, value, this.entry(key)?.end);
   }
 
+  /** Removes members of a hash or a sorted set, and then the key if it is empty. Returns how many there were. */
+  remove(key: string, type: 'hash' | 'zset', members: readonly string[]): number {
+    const values = this.find(key, type);
+    if (values === undefined) return 0;
+    const count = members.filter((member) => values.delete(member)).length;
+    this.deleteIfEmpty(key, values.size);
+    return count;
+  }
+
   /** Deletes a hash, list or sorted set that has become empty. */
   deleteIfEmpty(key: string, size: number): void {
     if (size === 0) this.entries.delete(key);

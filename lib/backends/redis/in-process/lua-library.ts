@@ -71,15 +71,13 @@ export class LuaLibrary {
   }
 
   isLess(left: LuaValue, right: LuaValue): boolean {
-    return (typeof left === 'number' && typeof right === 'number') || areTexts(left, right)
-      ? (left as string) < (right as string)
-      : incomparable(left, right);
+    refuseIncomparable(left, right);
+    return (left as string) < (right as string);
   }
 
   isAtMost(left: LuaValue, right: LuaValue): boolean {
-    return (typeof left === 'number' && typeof right === 'number') || areTexts(left, right)
-      ? (left as string) <= (right as string)
-      : incomparable(left, right);
+    refuseIncomparable(left, right);
+    return (left as string) <= (right as string);
   }
 
   mod(left: LuaValue, right: LuaValue): number {
@@ -186,13 +184,11 @@ function text(value: LuaValue): string {
   return typeof value === 'number' ? numberInText(value) : raise(`attempt to concatenate a ${typeOf(value)} value`);
 }
 
-function areTexts(left: LuaValue, right: LuaValue): boolean {
-  return typeof left === 'string' && typeof right === 'string';
-}
-
-function incomparable(left: LuaValue, right: LuaValue): never {
+/** Two numbers, or two strings, can be compared. */
+function refuseIncomparable(left: LuaValue, right: LuaValue): void {
   const [one, other] = [typeOf(left), typeOf(right)];
-  return raise(one === other ? `attempt to compare two ${one} values` : `attempt to compare ${one} with ${other}`);
+  if (one === other && (one === 'number' || one === 'string')) return;
+  raise(one === other ? `attempt to compare two ${one} values` : `attempt to compare ${one} with ${other}`);
 }
 
 /** The table of an error, where `redis.pcall` gives it back. */

@@ -83,8 +83,6 @@ const flight = (name: string) => [name, `result:${tag(name)}`, `wanted:${tag(nam
 const readLease = (name: string, reader: string) => `${tag(name)}:${reader}:rwlock_timeout:1`;
 const semaphore = ['sem', 'held', 'note', 'latest'];
 
-const call = (keys: Texts, args: Texts) => ({ keys, args });
-
 /** A call for one to three owners: keys and arguments in front, and then those of each owner. */
 function batch(
   keys: Texts,
@@ -104,7 +102,8 @@ const none = all();
 const acquisition = all(deadline, highest, lease, reserve);
 const entry = all(deadline, highest, lease, reserve, owner, lease, publish);
 const onLock = (keysOf: (name: string) => readonly string[]): Texts => lock.map(keysOf);
-const parts = (what: ReturnType<typeof call>) => fc.tuple(what.keys, what.args).map(([keys, args]) => ({ keys, args }));
+const parts = (keys: Texts, args: Texts) =>
+  fc.tuple(keys, args).map(([ofCall, given]) => ({ keys: ofCall, args: given }));
 const list = (text: Text, minLength = 0): Texts => fc.array(text, { minLength, maxLength: 3 });
 const pairs = (first: Text, second: Text): Texts =>
   fc.array(fc.tuple(first, second), { maxLength: 3 }).map((found) => found.flat());
@@ -140,19 +139,8 @@ const CALLS: Readonly<Record<ScriptName, Parts>> = {
   'acquire-fair': batch(all(clock), joined(acquisition, all(one(0, LEASE))), fair),
   'acquire-fenced': batch(all(clock), acquisition, (name) => [name, tokens(name)]),
   'acquire-flight-5': parts(
-    call(
-      onLock((name) => [CLOCK, ...flight(name)]),
-      all(
-        deadline,
-        highest,
-        lease,
-        owner,
-        one('', TIME - 5, TIME, TIME + 5),
-        one(0, LEASE),
-        one(0, 3, 1_000_000),
-        small,
-      ),
-    ),
+    onLock((name) => [CLOCK, ...flight(name)]),
+    all(deadline, highest, lease, owner, one('', TIME - 5, TIME, TIME + 5), one(0, LEASE), one(0, 3, 1_000_000), small),
   ),
   'acquire-permits': batch(all(clock), joined(acquisition, all(number)), (name) => [name]),
   'acquire-read': batch(all(clock), joined(acquisition, all(one(0, 1))), (name, holder) => [
@@ -161,28 +149,22 @@ const CALLS: Readonly<Record<ScriptName, Parts>> = {
   ]),
   'acquire-reentrant': batch(all(clock), acquisition, (name) => [name]),
   'acquire-write': batch(all(clock), acquisition, (name, holder) => [name, readLease(name, holder)]),
-  'add-permits-3': parts(
-    call(fc.constant(['sem', 'note', 'latest']), all(publish, sequence, lease, small, flag, flag)),
-  ),
+  'add-permits-3': parts(fc.constant(['sem', 'note', 'latest']), all(publish, sequence, lease, small, flag, flag)),
   'adopt-2': parts(
-    call(
-      onLock((name) => [name, CLOCK]),
-      all(deadline, highest, lease, one(...CLIENTS), one('secret'), owner, one('', ':write'), publish),
-    ),
+    onLock((name) => [name, CLOCK]),
+    all(deadline, highest, lease, one(...CLIENTS), one('secret'), owner, one('', ':write'), publish),
   ),
-  'count-down-3': parts(call(fc.constant(['latch', 'note', 'latest']), all(publish, sequence, lease, small))),
-  'count-permits-2': parts(call(fc.constant(['sem', 'held']), all(publish))),
-  'delete-latch-3': parts(call(fc.constant(['latch', 'note', 'latest']), all(publish, sequence, lease))),
-  'drain-permits-2': parts(call(fc.constant(['sem', 'latest']), all(deadline, sequence, lease, flag))),
+  'count-down-3': parts(fc.constant(['latch', 'note', 'latest']), all(publish, sequence, lease, small)),
+  'count-permits-2': parts(fc.constant(['sem', 'held']), all(publish)),
+  'delete-latch-3': parts(fc.constant(['latch', 'note', 'latest']), all(publish, sequence, lease)),
+  'drain-permits-2': parts(fc.constant(['sem', 'latest']), all(deadline, sequence, lease, flag)),
   'enter-line': parts(
-    call(
-      fc
-        .tuple(clock, lock, fc.boolean())
-        .map(([source, name, isFenced]) => [source, name, ...(isFenced ? [tokens(name)] : [])]),
-      joined(entry, all(nonce, lease), fc.oneof(none, none, all(one(0, 1, 3), one('', TIME, TIME - 9)))),
-    ),
+    fc
+      .tuple(clock, lock, fc.boolean())
+      .map(([source, name, isFenced]) => [source, name, ...(isFenced ? [tokens(name)] : [])]),
+    joined(entry, all(nonce, lease), fc.oneof(none, none, all(one(0, 1, 3), one('', TIME, TIME - 9)))),
   ),
-  'enter-permits-line': parts(call(fc.tuple(clock, lock), joined(entry, all(nonce, lease, number)))),
+  'enter-permits-line': parts(fc.tuple(clock, lock), joined(entry, all(nonce, lease, number))),
   'enter-read-write-line-3': fc
     .tuple(lock, owner, entry, one(0, 1), one(0, 1))
     .map(([name, holder, first, reads, past]) => ({
@@ -190,89 +172,72 @@ const CALLS: Readonly<Record<ScriptName, Parts>> = {
       args: [...first.slice(0, 4), holder, ...first.slice(5), reads, past],
     })),
   'find-holders-1': parts(
-    call(
-      onLock((name) => [name]),
-      none,
-    ),
+    onLock((name) => [name]),
+    none,
   ),
   'force-release-5': parts(
-    call(
-      onLock((name) => [...fair(name), tokens(name)]),
-      joined(all(publish, flag, one('', '', 5)), list(owner)),
-    ),
+    onLock((name) => [...fair(name), tokens(name)]),
+    joined(all(publish, flag, one('', '', 5)), list(owner)),
   ),
   'forget-result-4': parts(
-    call(
-      onLock((name) =>
-        flight(name)
-          .map((key, i) => (i === 2 ? undefined : key))
-          .filter((key) => key !== undefined),
-      ).map((keys) => [CLOCK, ...keys]),
-      all(highest),
-    ),
+    onLock((name) =>
+      flight(name)
+        .map((key, i) => (i === 2 ? undefined : key))
+        .filter((key) => key !== undefined),
+    ).map((keys) => [CLOCK, ...keys]),
+    all(highest),
   ),
-  'get-count-1': parts(call(fc.constant(['latch']), none)),
+  'get-count-1': parts(fc.constant(['latch']), none),
   'give-leased-permits-3': parts(
-    call(fc.constant(['sem', 'held', 'latest']), joined(all(publish, sequence, lease), list(id, 1))),
+    fc.constant(['sem', 'held', 'latest']),
+    joined(all(publish, sequence, lease), list(id, 1)),
   ),
-  'index-client-1': parts(call(fc.constant(['clients']), all(word, lease))),
+  'index-client-1': parts(fc.constant(['clients']), all(word, lease)),
   'inspect-5': parts(
-    call(
-      onLock((name) => [...fair(name), tokens(name)]),
-      none,
-    ),
+    onLock((name) => [...fair(name), tokens(name)]),
+    none,
   ),
-  'inspect-count-3': parts(call(fc.constant(['sem', 'held', 'note']), all(one(1, 10), one(0, 4)))),
+  'inspect-count-3': parts(fc.constant(['sem', 'held', 'note']), all(one(1, 10), one(0, 4))),
   'inspect-result-2': parts(
-    call(
-      onLock((name) => [CLOCK, `result:${tag(name)}`]),
-      none,
-    ),
+    onLock((name) => [CLOCK, `result:${tag(name)}`]),
+    none,
   ),
-  'knows-command-1': parts(call(fc.constant(['key']), all(one('publish', 'spublish')))),
-  'list-clients-1': parts(call(fc.constant(['clients']), none)),
+  'knows-command-1': parts(fc.constant(['key']), all(one('publish', 'spublish'))),
+  'list-clients-1': parts(fc.constant(['clients']), none),
   'may-join-2': parts(
-    call(
-      onLock((name) => [name, `forgotten:${tag(name)}`]),
-      all(owner, time),
-    ),
+    onLock((name) => [name, `forgotten:${tag(name)}`]),
+    all(owner, time),
   ),
-  'raise-token-1': parts(call(all(clock), all(one('4000000000000005', TIME, 5)))),
-  'read-client-1': parts(call(fc.constant(['record']), joined(all(one(0, 5, 100)), list(word, 1)))),
-  'read-waits-1': parts(call(fc.constant(['waits']), none)),
-  'refresh-fair-waiters-4': parts(call(onLock(fair), joined(all(publish, lease), list(owner, 1)))),
+  'raise-token-1': parts(all(clock), all(one('4000000000000005', TIME, 5))),
+  'read-client-1': parts(fc.constant(['record']), joined(all(one(0, 5, 100)), list(word, 1))),
+  'read-waits-1': parts(fc.constant(['waits']), none),
+  'refresh-fair-waiters-4': parts(onLock(fair), joined(all(publish, lease), list(owner, 1))),
   'refresh-places-1': parts(
-    call(
-      onLock((name) => [name]),
-      joined(all(publish, clock, lease), pairs(owner, nonce)),
-    ),
+    onLock((name) => [name]),
+    joined(all(publish, clock, lease), pairs(owner, nonce)),
   ),
   'release-fair': batch(none, all(publishOrNot), fair),
   'release-flight-5': parts(
-    call(
-      onLock((name) => [CLOCK, ...flight(name)]),
-      all(deadline, publish, highest, owner, time, one(0, LEASE, 3 * LEASE), value),
-    ),
+    onLock((name) => [CLOCK, ...flight(name)]),
+    all(deadline, publish, highest, owner, time, one(0, LEASE, 3 * LEASE), value),
   ),
   'release-permits': batch(none, all(publishOrNot, clock), (name) => [name]),
   'release-read': batch(none, all(publishOrNot, clock), (name, holder) => [name, readLease(name, holder)]),
   'release-reentrant': batch(none, all(publishOrNot, clock), (name) => [name]),
   'release-write': batch(none, all(publishOrNot, clock), (name, holder) => [name, readLease(name, holder)]),
-  'remove-fair-waiter-4': parts(call(onLock(fair), all(publish, owner))),
+  'remove-fair-waiter-4': parts(onLock(fair), all(publish, owner)),
   'remove-place-1': parts(
-    call(
-      onLock((name) => [name]),
-      all(publish, clock, owner),
-    ),
+    onLock((name) => [name]),
+    all(publish, clock, owner),
   ),
   'renew-fair': batch(none, all(publish, lease), fair),
   'renew-flight': batch(none, all(publish, lease), (name) => [name, `forgotten:${tag(name)}`]),
   'renew-permits': batch(none, all(publish, lease), (name) => [name]),
-  'renew-permits-1': parts(call(fc.constant(['held']), joined(all(lease), list(id, 1)))),
+  'renew-permits-1': parts(fc.constant(['held']), joined(all(lease), list(id, 1))),
   'renew-read': batch(none, all(publish, lease), (name, holder) => [name, readLease(name, holder)]),
   'renew-reentrant': batch(none, all(publish, lease), (name) => [name]),
   'renew-write': batch(none, all(publish, lease), (name, holder) => [name, readLease(name, holder)]),
-  'set-permits-4': parts(call(fc.constant(semaphore), all(publish, sequence, lease, small))),
+  'set-permits-4': parts(fc.constant(semaphore), all(publish, sequence, lease, small)),
   'take-leased-permits-4': fc
     .tuple(
       joined(all(deadline, sequence, lease, flag, publish, lease, one('', 3))),
@@ -281,35 +246,27 @@ const CALLS: Readonly<Record<ScriptName, Parts>> = {
     )
     .map(([first, groups, ids]) => ({ keys: semaphore, args: [...first, String(groups.length), ...groups, ...ids] })),
   'take-permits-3': parts(
-    call(
-      fc.constant(['sem', 'note', 'latest']),
-      joined(all(deadline, sequence, lease, flag, publish, one('', 3)), list(number, 1)),
-    ),
+    fc.constant(['sem', 'note', 'latest']),
+    joined(all(deadline, sequence, lease, flag, publish, one('', 3)), list(number, 1)),
   ),
-  'time-1': parts(call(fc.constant(['key']), none)),
+  'time-1': parts(fc.constant(['key']), none),
   'transfer-permits-2': parts(
-    call(
-      onLock((name) => [CLOCK, name]),
-      joined(acquisition, all(owner, owner, publish)),
-    ),
+    onLock((name) => [CLOCK, name]),
+    joined(acquisition, all(owner, owner, publish)),
   ),
   'transfer-reentrant-2': parts(
-    call(
-      onLock((name) => [CLOCK, name]),
-      joined(acquisition, all(owner, owner, publish)),
-    ),
+    onLock((name) => [CLOCK, name]),
+    joined(acquisition, all(owner, owner, publish)),
   ),
   'transfer-write-4': fc.tuple(lock, owner, owner, acquisition, publish).map(([name, from, to, first, command]) => ({
     keys: [CLOCK, name, readLease(name, from), readLease(name, to)],
     args: [...first, from, to, command],
   })),
   'try-set-count-3': parts(
-    call(
-      fc.constant(['latch', 'note', 'latest']),
-      all(publishOrNot, sequence, lease, small, fixed('channel'), fixed('message'), fixed('count-down-latch')),
-    ),
+    fc.constant(['latch', 'note', 'latest']),
+    all(publishOrNot, sequence, lease, small, fixed('channel'), fixed('message'), fixed('count-down-latch')),
   ),
-  'write-client-1': parts(call(fc.constant(['record']), joined(all(lease), pairs(word, value)))),
+  'write-client-1': parts(fc.constant(['record']), joined(all(lease), pairs(word, value))),
   'write-waits-1': fc.tuple(deadline, lease, list(word), pairs(word, value)).map(([late, keep, ended, continuing]) => ({
     keys: ['waits'],
     args: [late, keep, String(ended.length), ...ended, ...continuing],

@@ -1,7 +1,7 @@
 import type { Redis } from 'ioredis';
+import { toBytes, toText } from '../../../../lib/backends/redis/in-process/bytes.js';
 import { InProcessServer } from '../../../../lib/backends/redis/in-process/in-process-server.js';
 import { LuaError } from '../../../../lib/backends/redis/in-process/lua-table.js';
-import { type Reply, StatusReply } from '../../../../lib/backends/redis/in-process/redis-error.js';
 import { TRANSLATED_SCRIPTS } from '../../../../lib/backends/redis/in-process/translated-scripts.generated.js';
 import { type ScriptName, scripts } from '../../../../lib/backends/redis/scripts.js';
 import { ADDRESS, HEARD, ROUNDED_TO, type Step, TIME } from './random-calls.js';
@@ -121,7 +121,7 @@ export class TwinServers {
     const server = this.#inProcess;
     let reply: unknown;
     try {
-      reply = plain(
+      reply = toText(
         'command' in step
           ? server.execute(step.command[0] as string, step.command.slice(1).map(toBytes))
           : server.run(scripts[step.script].sha1, step.keys.map(toBytes), step.args.map(toBytes)),
@@ -130,7 +130,7 @@ export class TwinServers {
       if (!(error instanceof LuaError)) throw error;
       reply = codeOf(error);
     }
-    const published = clientsInOrder(this.#published.splice(0).map(toText));
+    const published = clientsInOrder(this.#published.splice(0).map((message) => toText(message) as string));
     const keys = server.keys.keys().sort(byBytes);
     const look = (key: string) => {
       const type = server.keys.typeOf(key);
@@ -140,7 +140,7 @@ export class TwinServers {
         list: ['LRANGE', key, '0', '-1'],
         zset: ['ZRANGE', key, '0', '-1', 'WITHSCORES'],
       }[type as 'string'] as [string, ...string[]];
-      return [toText(key), type, plain(server.execute(name, args)), server.execute('PTTL', [key])];
+      return [toText(key), type, toText(server.execute(name, args)), server.execute('PTTL', [key])];
     };
     return { reply: withCodes(reply), keys: inOrder(keys.map(look)), published };
   }
@@ -179,12 +179,4 @@ function codeOf(error: unknown): string {
   return `error ${CODES.exec(message)?.[1] ?? ''}`;
 }
 
-const toBytes = (text: string) => Buffer.from(text, 'utf8').toString('latin1');
-const toText = (bytes: string) => Buffer.from(bytes, 'latin1').toString('utf8');
 const byBytes = (one: string, other: string) => (one < other ? -1 : 1);
-
-function plain(reply: Reply): unknown {
-  if (reply instanceof StatusReply) return reply.text;
-  if (typeof reply === 'string') return toText(reply);
-  return Array.isArray(reply) ? reply.map((item) => plain(item as Reply)) : reply;
-}

@@ -25,11 +25,5 @@ export const HASH_COMMANDS: Readonly<Record<string, Command>> = {
   HLEN: onKey(1, 1, ({ keys }, key) => keys.find(key as string, 'hash')?.size ?? 0),
   HEXISTS: onKey(2, 2, ({ keys }, key, field) => Number(keys.find(key as string, 'hash')?.has(field as string) ?? 0)),
   HSTRLEN: onKey(2, 2, ({ keys }, key, field) => keys.find(key as string, 'hash')?.get(field as string)?.length ?? 0),
-  HDEL: onKey(2, Infinity, ({ keys }, key, ...fields) => {
-    const hash = keys.find(key as string, 'hash');
-    if (hash === undefined) return 0;
-    const count = fields.filter((field) => hash.delete(field)).length;
-    keys.deleteIfEmpty(key as string, hash.size);
-    return count;
-  }),
+  HDEL: onKey(2, Infinity, ({ keys }, key, ...fields) => keys.remove(key as string, 'hash', fields)),
 };

@@ -21,13 +21,7 @@ export const SORTED_SET_COMMANDS: Readonly<Record<string, Command>> = {
     keys.deleteIfEmpty(key as string, set.size);
     return set.size - before;
   }),
-  ZREM: onKey(2, Infinity, ({ keys }, key, ...members) => {
-    const set = keys.find(key as string, 'zset');
-    if (set === undefined) return 0;
-    const count = members.filter((member) => set.delete(member)).length;
-    keys.deleteIfEmpty(key as string, set.size);
-    return count;
-  }),
+  ZREM: onKey(2, Infinity, ({ keys }, key, ...members) => keys.remove(key as string, 'zset', members)),
   ZSCORE: onKey(2, 2, ({ keys }, key, member) => {
     const score = keys.find(key as string, 'zset')?.get(member as string);
     return score === undefined ? null : numberAsArgument(score);
@@ -44,13 +38,9 @@ export const SORTED_SET_COMMANDS: Readonly<Record<string, Command>> = {
     range(keys.find(key as string, 'zset'), from as string, to as string, ['BYSCORE', ...options]),
   ),
   ZREMRANGEBYSCORE: onKey(3, 3, ({ keys }, key, from, to) => {
-    const isBetween = between(from as string, to as string);
-    const set = keys.find(key as string, 'zset');
-    if (set === undefined) return 0;
-    const members = [...set].filter(([, score]) => isBetween(score));
-    for (const [member] of members) set.delete(member);
-    keys.deleteIfEmpty(key as string, set.size);
-    return members.length;
+    const rows = rowsBetween(keys.find(key as string, 'zset'), from as string, to as string);
+    const members = rows.map(([member]) => member);
+    return keys.remove(key as string, 'zset', members);
   }),
 };
 
