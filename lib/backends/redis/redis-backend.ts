@@ -44,13 +44,14 @@ import { slotOf } from './hash-slot.js';
 import { HighestToken } from './highest-token.js';
 import type { Connection } from './links/connection.js';
 import type { ConnectionContext } from './links/connection-context.js';
+import type { TopologyFactory } from './links/topology.js';
 import { ofEachType } from './of-each-type.js';
 import { PublishMode } from './pubsub/publish-mode.js';
 import { ReleaseChannels } from './pubsub/release-channels.js';
 import { RedisLine } from './redis-line.js';
 
 export interface RedisBackendOptions {
-  readonly connection: Connection;
+  readonly connection: Connection | TopologyFactory;
   readonly runtime: Runtime;
   /** The `<clientId>` of this process's owners. */
   readonly clientId: string;

@@ -3,7 +3,7 @@ import { slotOf } from '../hash-slot.js';
 import { openTopology } from '../links/choose-client.js';
 import type { Connection } from '../links/connection.js';
 import type { ConnectionContext } from '../links/connection-context.js';
-import type { Topology } from '../links/topology.js';
+import { type Topology, TopologyFactory } from '../links/topology.js';
 import { serverName, warnOfEviction } from './check-server.js';
 import { IdlePings } from './idle-pings.js';
 import { OTHER_KEYS_REMEDY, otherKeysIn } from './other-keys.js';
@@ -41,8 +41,9 @@ export class RedisConnection {
   private firstLook: Timer | undefined;
 
   /** @throws ConnectionError when `connection` cannot be used */
-  static open(connection: Connection, context: ConnectionContext): RedisConnection {
-    const topology = openTopology(connection, context);
+  static open(connection: Connection | TopologyFactory, context: ConnectionContext): RedisConnection {
+    const topology =
+      connection instanceof TopologyFactory ? connection.open(context) : openTopology(connection, context);
     const onFirstAnswer = (info: string) => {
       context.onConnected?.(`${serverName(info)} by ${topology.library}`);
       warnOfEviction(info, topology.description, context.onWarning);

@@ -1,3 +1,4 @@
+import type { ConnectionContext } from './connection-context.js';
 import type { Link, SentCommand, SubscriberConnection } from './link.js';
 
 /** What a {@link Topology} reports about our own client. */
@@ -6,6 +7,11 @@ export interface TopologyEvents {
   ready(): void;
   /** A connection failed, and is tried again. Without secrets. */
   failed(error: Error): void;
+}
+
+/** Servers of another kind than those of a `connection` option. */
+export class TopologyFactory {
+  constructor(readonly open: (context: ConnectionContext) => Topology) {}
 }
 
 /**
