@@ -1,12 +1,10 @@
 import { setTimeout as sleep } from 'node:timers/promises';
-import type { Redis } from 'ioredis';
 import { percentile } from '../../benchmark/measure/statistics.js';
-import { printed } from '../../benchmark/report/table.js';
 import { startTcpProxy } from '../../support/network/tcp-proxy.js';
-import { type RedisServer, startRedis } from '../../support/servers/redis-server.js';
 import { until } from '../../support/until.js';
 import { RedissonPeer } from '../redisson-peer.js';
 import { Fleet } from './fleet.js';
+import { FleetReport } from './fleet-report.js';
 import { takeOverlaps } from './guard.js';
 
 /** For figures, beside up to 40 processes and up to 3 ms away: JAVA_VISITS=200 npm run suite -- interop java-waits */
@@ -18,23 +16,17 @@ const DISTANCES = LONG ? [0, 1, 3] : [0, 1];
 
 /** Redisson waits on its own channel, whether or not processes of this library are in line. */
 describe('a thread of Java that waits for a lock that others keep busy', () => {
-  let server: RedisServer;
-  let redis: Redis;
-  const rows: string[][] = [];
-  beforeAll(async () => {
-    server = await startRedis();
-    redis = server.client();
-  });
-  afterAll(async () => {
-    const columns = ['processes', 'away', 'visits', 'hand-overs: 50 %', '90 %', '99 %', 'most', 'ms: 50 %', 'longest'];
-    process.stdout.write(`\n${printed({ title: 'What a thread of Java waits for', columns, rows, notes: [] })}\n`);
-    await server?.stop();
+  const report = new FleetReport({
+    title: 'What a thread of Java waits for',
+    columns: ['processes', 'away', 'visits', 'hand-overs: 50 %', '90 %', '99 %', 'most', 'ms: 50 %', 'longest'],
+    notes: [],
   });
 
   const cases = DISTANCES.flatMap((away) => PROCESSES.map((count) => [count, away] as const));
   it.each(cases)(
     'gets it from %i busy processes after one hand-over, %i ms away',
     async (count, away) => {
+      const { server, redis } = report;
       const proxy = await startTcpProxy(server.port);
       proxy.delay(away);
       const java = await RedissonPeer.start(away === 0 ? server.port : proxy.port);
@@ -66,7 +58,7 @@ describe('a thread of Java that waits for a lock that others keep busy', () => {
       }
       const at = (values: readonly number[], share: number) => percentile(values, share).toFixed(0);
       const shares = [at(passed, 0.5), at(passed, 0.9), at(passed, 0.99), at(passed, 1)];
-      rows.push([String(count), `${away} ms`, String(VISITS), ...shares, at(took, 0.5), at(took, 1)]);
+      report.rows.push([String(count), `${away} ms`, String(VISITS), ...shares, at(took, 0.5), at(took, 1)]);
       expect(await takeOverlaps(redis, counter, [])).toEqual([]);
       // On a busy machine, Java is sometimes later than its head start ends, so the figures count only where it is quiet.
       expect(percentile(passed, 0.5)).toBeLessThanOrEqual(LONG ? 1 : 3);

@@ -1,17 +1,15 @@
 import { setTimeout as sleep } from 'node:timers/promises';
-import type { Redis } from 'ioredis';
 import type { LockType } from '../../../lib/backends/lock-backend.js';
-import { printed } from '../../benchmark/report/table.js';
 import { leftInRedis } from '../../chaos/faults/leftovers.js';
 import { History, machineTime } from '../../chaos/history.js';
 import { checkHistory } from '../../chaos/history-checker.js';
 import { startTcpProxy } from '../../support/network/tcp-proxy.js';
 import { SeededRandom } from '../../support/seeded-random.js';
-import { type RedisServer, startRedis } from '../../support/servers/redis-server.js';
 import { until } from '../../support/until.js';
 import { RedissonPeer } from '../redisson-peer.js';
 import { Fleet, type FleetProcess } from './fleet.js';
 import type { FleetCaller } from './fleet-program.js';
+import { FleetReport } from './fleet-report.js';
 import { takeOverlaps } from './guard.js';
 import { CLAIMING, hasOlder, OLDER, olderLibrary } from './older-library.js';
 
@@ -33,26 +31,19 @@ const MIXES: readonly (readonly Kind[])[] = LONG
   : [KINDS];
 
 describe('a fleet of several versions, and threads of Java', () => {
-  let server: RedisServer;
-  let redis: Redis;
-  const rows: string[][] = [];
-  beforeAll(async () => {
-    server = await startRedis();
-    redis = server.client();
-  });
-  afterAll(async () => {
-    const columns = ['mix', 'lock', ...KINDS, 'longest pause'];
-    const notes = [
+  const report = new FleetReport({
+    title: `Fleets under faults, seed ${SEED}`,
+    columns: ['mix', 'lock', ...KINDS, 'longest pause'],
+    notes: [
       'The fewest grants of a process or thread of each kind after the faults, and the longest time',
       'for which nobody was granted the lock then, in ms.',
-    ];
-    process.stdout.write(`\n${printed({ title: `Fleets under faults, seed ${SEED}`, columns, rows, notes })}\n`);
-    await server?.stop();
+    ],
   });
 
   (hasOlder() && hasOlder(CLAIMING) ? it : it.skip).each(MIXES.map((kinds) => [kinds.join(' + '), kinds] as const))(
     'excludes everybody else, and lets everybody in: %s',
     async (mix, kinds) => {
+      const { server, redis } = report;
       const random = new SeededRandom(SEED);
       const proxy = await startTcpProxy(server.port);
       const java = kinds.includes('java') ? await RedissonPeer.start(server.port) : undefined;
@@ -129,7 +120,7 @@ describe('a fleet of several versions, and threads of Java', () => {
               : '';
           const times = fleet.waits(name, calm).map(({ at }) => at);
           const pause = Math.max(...times.slice(1).map((at, i) => at - times[i]));
-          rows.push([mix, type, ...KINDS.map(fewest), pause.toFixed(0)]);
+          report.rows.push([mix, type, ...KINDS.map(fewest), pause.toFixed(0)]);
         }
         const counted = await redis.keys('*visits:*');
         if (counted.length > 0) await redis.del(counted);

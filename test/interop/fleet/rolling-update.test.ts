@@ -1,9 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises';
-import type { Redis } from 'ioredis';
-import { printed } from '../../benchmark/report/table.js';
-import { type RedisServer, startRedis } from '../../support/servers/redis-server.js';
 import { until } from '../../support/until.js';
 import { Fleet } from './fleet.js';
+import { FleetReport } from './fleet-report.js';
 import { takeOverlaps } from './guard.js';
 import { CLAIMING, hasOlder, OLDER, olderLibrary } from './older-library.js';
 
@@ -11,23 +9,17 @@ import { CLAIMING, hasOlder, OLDER, olderLibrary } from './older-library.js';
 const DURATION = Number(process.env.UPDATE_FOR ?? 4_000);
 
 describe('a rolling update with one process of this version and three of an earlier one', () => {
-  let server: RedisServer;
-  let redis: Redis;
-  const rows: string[][] = [];
-  beforeAll(async () => {
-    server = await startRedis();
-    redis = server.client();
-  });
-  afterAll(async () => {
-    const columns = ['earlier', 'body', 'the new one', 'each earlier one'];
-    process.stdout.write(`\n${printed({ title: `Bodies in ${DURATION} ms`, columns, rows, notes: [] })}\n`);
-    await server?.stop();
+  const report = new FleetReport({
+    title: `Bodies in ${DURATION} ms`,
+    columns: ['earlier', 'body', 'the new one', 'each earlier one'],
+    notes: [],
   });
 
   const cases = [OLDER, CLAIMING].flatMap((commit) => [1, 5].map((hold) => [commit, hold] as const));
   it.each(cases.filter(([commit]) => hasOlder(commit)))(
     'gives all of them turns: %s, bodies of %i ms',
     async (commit, hold) => {
+      const { server, redis } = report;
       const older = olderLibrary(commit);
       const name = `update:${commit}:${hold}`;
       const callers = [{ name, type: 'reentrant' as const, hold, counter: `visits:${name}` }];
@@ -41,7 +33,7 @@ describe('a rolling update with one process of this version and three of an earl
       await fleet.stop();
       expect(await takeOverlaps(redis, callers[0].counter, [])).toEqual([]);
       const [bodies, ...others] = ['new', 'old1', 'old2', 'old3'].map((one) => after.get(one)! - before.get(one)!);
-      rows.push([commit, `${hold} ms`, String(bodies), others.join(', ')]);
+      report.rows.push([commit, `${hold} ms`, String(bodies), others.join(', ')]);
       // Nobody waits longer than two hand-overs for a release that all hear of. They share these.
       for (const other of others) expect(other).toBeGreaterThan(bodies / 10);
     },
