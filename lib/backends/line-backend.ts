@@ -9,8 +9,8 @@ export const SHORTEST_GRANT = 1_000;
 export const LONGEST_GRANT = 3_600_000;
 
 /**
- * For how many milliseconds a release leaves the lock to those who wait outside its line, or were told of it, before others
- * ask for it. A thread of Redisson asks within 2 ms, if its machine is not busy.
+ * For how many milliseconds a release leaves the lock to clients outside its line, or to the places that it has notified,
+ * before others ask for it. A thread of Redisson asks within 2 ms, if its machine is not busy.
  */
 export const HEAD_START = 10;
 

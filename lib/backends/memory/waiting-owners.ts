@@ -22,7 +22,7 @@ export class WaitingOwners {
    * line is granted the lock.
    */
   headStartUntil: number | undefined;
-  /** Until when a free lock is left to the first of those who were told that it is. */
+  /** Until when a free lock is left to the first of the places that were notified of it. */
   toldUntil: number | undefined;
 
   /** What places are granted, except for those that want to read or to write. */

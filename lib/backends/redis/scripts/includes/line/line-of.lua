@@ -3,7 +3,7 @@
 -- belong to no place:
 --   outside  until when a free lock is left to clients that stand in no line. It exists from a release that left the lock
 --            free until the line is granted the lock
---   told     until when a free lock is left to the first of those who were told that it is
+--   told     until when a free lock is left to the first of the places that were notified of it
 local HEAD_START_UNTIL, TOLD_UNTIL = 'outside', 'told'
 
 local function lineOf(lock)
