@@ -1,7 +1,7 @@
 import fc from 'fast-check';
 import { scripts } from '../../../../lib/backends/redis/scripts.js';
 import { RedisWorld } from '../redis-world.js';
-import { scenes } from './random-calls.js';
+import { ROUNDED_TO, scenes } from './random-calls.js';
 import { TwinServers } from './twin-servers.js';
 
 /** COMPARISONS=100000 for a night. */
@@ -19,8 +19,11 @@ describe('the server in this process, beside Redis', () => {
       await fc.assert(
         fc.asyncProperty(scenes, async (steps) => {
           await twins.clear();
+          const began = performance.now();
           for (const [i, step] of steps.entries()) {
             const [redis, here] = await twins.both(step);
+            // On a busy machine: the clock of Redis has moved too far.
+            if (performance.now() - began > ROUNDED_TO / 4) return;
             const at = { step: i, what: step };
             expect({ ...at, ...here }).toEqual({ ...at, ...redis });
             if ('script' in step) called.set(step.script, (called.get(step.script) ?? 0) + 1);
