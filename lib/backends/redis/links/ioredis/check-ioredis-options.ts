@@ -2,74 +2,13 @@ import type { ClusterOptions, RedisOptions } from 'ioredis';
 import type { ClusterConnection } from '../connection.js';
 import { ConnectionError } from '../connection-error.js';
 import { checkDatabaseNumber } from '../database-number.js';
-import { checkOptionNames, type KnownOptions } from '../option-names.js';
+import { checkMisleading, checkSaysWhere, type Dialect } from '../says-where.js';
 import { checkHost, checkUrl } from '../url-settings.js';
 
-/** The options of a single server, or of Sentinels, of ioredis 5 and 6 and of iovalkey. */
-const REDIS_OPTIONS: KnownOptions = {
+const REDIS: Dialect = {
   library: 'ioredis',
-  values: [
-    'host',
-    'port',
-    'path',
-    'family',
-    'familyFallback',
-    'tls',
-    'username',
-    'password',
-    'db',
-    'connectionName',
-    'keyPrefix',
-    'connectTimeout',
-    'disconnectTimeout',
-    'commandTimeout',
-    'socketTimeout',
-    'blockingTimeout',
-    'blockingTimeoutGrace',
-    'keepAlive',
-    'noDelay',
-    'disableClientInfo',
-    'clientInfoTag',
-    'protocol',
-    'replyMapping',
-    'stringNumbers',
-    'lazyConnect',
-    'readOnly',
-    'monitor',
-    'offlineQueue',
-    'commandQueue',
-    'enableOfflineQueue',
-    'enableReadyCheck',
-    'enableAutoPipelining',
-    'autoPipeliningIgnoredCommands',
-    'autoResubscribe',
-    'autoResendUnfulfilledCommands',
-    'maxRetriesPerRequest',
-    'maxLoadingRetryTime',
-    'showFriendlyErrorStack',
-    'scripts',
-    'himportFieldsets',
-    'sentinels',
-    'name',
-    'role',
-    'sentinelUsername',
-    'sentinelPassword',
-    'sentinelTLS',
-    'enableTLSForSentinelMode',
-    'sentinelCommandTimeout',
-    'sentinelMaxConnections',
-    'updateSentinels',
-    'failoverDetector',
-  ],
-  functions: [
-    'retryStrategy',
-    'reconnectOnError',
-    'sentinelRetryStrategy',
-    'sentinelReconnectStrategy',
-    'preferredSlaves',
-    'natMap',
-    'Connector',
-  ],
+  where: ['host', 'port', 'path', 'sentinels'],
+  alike: ['sentinelTLS'],
   others: {
     url: 'give the URL itself as the connection',
     uri: 'give the URL itself as the connection',
@@ -84,34 +23,6 @@ const REDIS_OPTIONS: KnownOptions = {
     client: "the only client that can be named is client: 'node-redis'",
     redisOptions: 'it belongs to a cluster, as { nodes, options: { redisOptions } }',
   },
-};
-
-/** The options of a cluster client. */
-const CLUSTER_OPTIONS: KnownOptions = {
-  library: 'ioredis',
-  values: [
-    'redisOptions',
-    'keyPrefix',
-    'showFriendlyErrorStack',
-    'lazyConnect',
-    'enableOfflineQueue',
-    'enableReadyCheck',
-    'enableAutoPipelining',
-    'autoPipeliningIgnoredCommands',
-    'maxRedirections',
-    'retryDelayOnFailover',
-    'retryDelayOnClusterDown',
-    'retryDelayOnTryAgain',
-    'retryDelayOnMoved',
-    'slotsRefreshTimeout',
-    'slotsRefreshInterval',
-    'shardedSubscribers',
-    'useSRVRecords',
-    'scripts',
-    'himportFieldsets',
-  ],
-  functions: ['clusterRetryStrategy', 'clusterNodeRetryStrategy', 'scaleReads', 'natMap', 'resolveSrv', 'dnsLookup'],
-  others: {},
 };
 
 /** Settings that belong in `redisOptions`, which a cluster client uses for all of its nodes. */
@@ -134,7 +45,8 @@ const IN_REDIS_OPTIONS = 'set it for all nodes, as { nodes, options: { redisOpti
  * @throws ConnectionError that names the setting, and says what to do
  */
 export function checkRedisOptions(options: RedisOptions): void {
-  checkOptionNames(options, 'The connection', REDIS_OPTIONS);
+  // A connector knows by itself where to connect.
+  if (options.Connector === undefined) checkSaysWhere(options, 'The connection', REDIS);
   checkDatabaseNumber(options.db, 'db of the connection');
   if (options.sentinels === undefined || options.sentinels === null || options.Connector !== undefined) return;
   const { sentinels, name, tls, enableTLSForSentinelMode } = options;
@@ -171,9 +83,8 @@ export function checkCluster(connection: ClusterConnection): void {
   if (misplaced !== undefined) {
     throw new ConnectionError(`${misplaced} in the options of a cluster would be ignored: ${IN_REDIS_OPTIONS}`);
   }
-  checkOptionNames(options, 'options of the connection', CLUSTER_OPTIONS);
   const { redisOptions = {} } = options;
-  checkOptionNames(redisOptions, 'redisOptions of the connection', REDIS_OPTIONS);
+  checkMisleading(redisOptions, 'redisOptions of the connection', REDIS);
   for (const node of nodes as readonly unknown[]) checkNode(node, redisOptions);
 }
 
@@ -204,8 +115,7 @@ export function checkClient(options: RedisOptions & ClusterOptions, isCluster: b
 /** Refuses settings of one node that ioredis would not use for the nodes that it discovers. */
 function checkNode(node: unknown, redisOptions: RedisOptions): void {
   if (typeof node === 'number') return;
-  if (typeof node === 'object' && node !== null)
-    checkOptionNames(node, 'A cluster node of the connection', REDIS_OPTIONS);
+  if (typeof node === 'object' && node !== null) checkSaysWhere(node, 'A cluster node of the connection', REDIS);
   // ioredis also takes 'host:port'.
   const url = typeof node === 'string' && /:\/\/|@/.test(node);
   if (url) checkUrl(node);

@@ -1,7 +1,6 @@
-import { nearestName } from '../../../nearest-name.js';
-import type { NodeRedisConnection } from '../connection.js';
+import type { NodeRedisConnection, NodeRedisSocket } from '../connection.js';
 import { ConnectionError } from '../connection-error.js';
-import { checkOptionNames, type KnownOptions } from '../option-names.js';
+import { checkMisleading, checkSaysWhere, type Dialect } from '../says-where.js';
 
 const IN_SOCKET = 'node-redis takes it in socket: { host, port, path, tls }';
 
@@ -18,83 +17,24 @@ const OTHERS: Readonly<Record<string, string>> = {
   redisOptions: 'node-redis calls them defaults',
 };
 
-const SHARED = ['modules', 'functions', 'scripts', 'RESP', 'unstableResp3', 'commandOptions', 'clientSideCache'];
-
-/** The options of `createClient()` of node-redis 5 and 6. */
-const CLIENT_OPTIONS: KnownOptions = {
+const CLIENT: Dialect = { library: 'node-redis', where: ['url', 'socket'], others: OTHERS };
+const SENTINEL: Dialect = {
   library: 'node-redis',
-  values: [
-    ...SHARED,
-    'url',
-    'socket',
-    'username',
-    'password',
-    'credentialsProvider',
-    'name',
-    'database',
-    'keyPrefix',
-    'commandsQueueMaxLength',
-    'disableOfflineQueue',
-    'readonly',
-    'legacyMode',
-    'pingInterval',
-    'disableClientInfo',
-    'clientInfoTag',
-    'emitInvalidate',
-    'himportRegistry',
-    'maintNotifications',
-    'maintEndpointType',
-    'maintRelaxedCommandTimeout',
-    'maintRelaxedSocketTimeout',
-  ],
-  functions: [],
-  others: OTHERS,
-};
-
-/** The options of `createSentinel()`. */
-const SENTINEL_OPTIONS: KnownOptions = {
-  library: 'node-redis',
-  values: [
-    ...SHARED,
-    'name',
-    'sentinelRootNodes',
-    'keyPrefix',
-    'maxCommandRediscovers',
-    'nodeClientOptions',
-    'sentinelClientOptions',
-    'masterPoolSize',
-    'replicaPoolSize',
-    'scanInterval',
-    'passthroughClientErrorEvents',
-    'reserveClient',
-  ],
-  functions: ['nodeAddressMap'],
+  where: ['sentinelRootNodes'],
   others: { ...OTHERS, password: 'it belongs in nodeClientOptions', username: 'it belongs in nodeClientOptions' },
 };
-
-/** The options of `createCluster()`. */
-const CLUSTER_OPTIONS: KnownOptions = {
+const CLUSTER: Dialect = {
   library: 'node-redis',
-  values: [
-    ...SHARED,
-    'rootNodes',
-    'defaults',
-    'keyPrefix',
-    'minimizeConnections',
-    'useReplicas',
-    'maxCommandRedirections',
-    'himportRegistry',
-  ],
-  functions: ['nodeAddressMap', 'topologyRefreshOnReconnectionAttemptStrategy'],
+  where: ['rootNodes'],
   others: { ...OTHERS, password: 'it belongs in defaults', username: 'it belongs in defaults' },
 };
-
-/**
- * Where a connection leads. Node.js has dozens of other options for sockets, and a mistake there leads nowhere else.
- */
-const SOCKET_OPTIONS = ['host', 'port', 'path', 'tls'];
-/** Options of sockets that resemble those. */
-const ALIKE = ['cert', 'hints'];
+const SOCKET: Dialect = {
+  library: 'node-redis',
+  where: ['host', 'port', 'path', 'tls'],
+  // Options that Node.js has for sockets.
+  alike: ['cert', 'hints'],
+  others: { hostname: 'node-redis calls it host' },
+};
 
 /** @throws ConnectionError that names the option, and says what to do */
 export function checkNodeRedisOptions(options: Omit<NodeRedisConnection, 'client'>): void {
@@ -106,30 +46,35 @@ export function checkNodeRedisOptions(options: Omit<NodeRedisConnection, 'client
     );
   }
   if (sentinelRootNodes !== undefined) {
-    checkOptionNames(options, 'The connection', SENTINEL_OPTIONS);
-    checkClientOptions(nodeClientOptions, 'nodeClientOptions of the connection');
-    checkClientOptions(sentinelClientOptions, 'sentinelClientOptions of the connection');
+    checkMisleading(options, 'The connection', SENTINEL);
+    checkShared(nodeClientOptions, 'nodeClientOptions of the connection');
+    checkShared(sentinelClientOptions, 'sentinelClientOptions of the connection');
   } else if (rootNodes !== undefined) {
-    checkOptionNames(options, 'The connection', CLUSTER_OPTIONS);
-    checkClientOptions(defaults, 'defaults of the connection');
+    checkMisleading(options, 'The connection', CLUSTER);
+    checkShared(defaults, 'defaults of the connection');
     if (Array.isArray(rootNodes))
       for (const node of rootNodes) {
         if (typeof node !== 'object' || node === null)
           throw new ConnectionError(
             'A root node of the connection must be an object: { url } or { socket: { host, port } }',
           );
-        checkClientOptions(node, 'A root node of the connection');
+        checkClient(node, 'A root node of the connection');
       }
-  } else checkClientOptions(options, 'The connection');
+  } else checkClient(options, 'The connection');
 }
 
-function checkClientOptions(options: object | undefined, what: string): void {
+function checkClient(options: object, what: string): void {
+  checkSaysWhere(options, what, CLIENT);
+  checkSocket(options);
+}
+
+/** Options for clients that are told elsewhere where to connect. */
+function checkShared(options: object | undefined, what: string): void {
   if (typeof options !== 'object' || options === null) return;
-  checkOptionNames(options, what, CLIENT_OPTIONS);
-  const { socket } = options as NodeRedisConnection;
-  for (const name of Object.keys(socket ?? {})) {
-    const nearest = name === 'hostname' ? 'host' : nearestName(name, [...SOCKET_OPTIONS, ...ALIKE]);
-    if (nearest === undefined || nearest === name || ALIKE.includes(nearest)) continue;
-    throw new ConnectionError(`socket of the connection has '${name}': did you mean '${nearest}'?`);
-  }
+  checkMisleading(options, what, CLIENT);
+  checkSocket(options);
+}
+
+function checkSocket({ socket }: { socket?: NodeRedisSocket | undefined }): void {
+  if (socket !== undefined) checkMisleading(socket, 'socket of the connection', SOCKET);
 }
