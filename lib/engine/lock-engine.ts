@@ -17,6 +17,7 @@ import type { LockLease } from './lease/lock-lease.js';
 import { LockInspector } from './lock-inspector.js';
 import { LockTable } from './lock-table.js';
 import { Synchronizers } from './permits/synchronizers.js';
+import { kindOf } from './queue/ways-of-asking.js';
 import { holdWhile } from './scope/hold-while.js';
 import { lockScopes } from './scope/lock-scope.js';
 import { findReentry, reenter } from './scope/reentry.js';
@@ -395,7 +396,7 @@ export class LockEngine {
 /** Acquires one lock: by re-entry if the running flow holds it already, otherwise by waiting in its queue. */
 function acquireOne(table: LockTable, name: string, terms: AcquisitionTerms, what: string): Promise<LockLease> {
   const { services } = table;
-  const kind = terms.newest ? 'newest' : terms.type;
+  const kind = kindOf(terms);
   const known = table.find(kind, name);
   // The name of a queue was checked when the queue was created.
   const key = known?.key ?? services.keyOf(toLockName(name, what), what);

@@ -60,7 +60,7 @@ const NOBODY: readonly FlightWaiter[] = [];
  * run of this process, and callers that had joined it ask again.
  */
 export class FlightQueue implements LockKeeper, Asker<FlightWaiter, FlightReply> {
-  readonly type = 'flight';
+  readonly kind = 'flight';
   readonly line: WaitingLine<FlightWaiter>;
   private readonly tenure: Tenure;
   private readonly turn: WhenToAsk;

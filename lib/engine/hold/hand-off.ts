@@ -1,4 +1,4 @@
-import { isTransferable, type TransferableType } from '../../backends/lock-backend.js';
+import type { TransferableType } from '../../backends/lock-backend.js';
 import { Attempt, type AttemptServices, type Granted, type Outcome } from '../ask/attempt.js';
 import { unreleasedOwner } from '../ask/unused-owner.js';
 import type { LinkedQueue } from '../collections/linked-queue.js';
@@ -21,6 +21,8 @@ interface QueueOfHandOff {
   readonly heir: LockWaiter | undefined;
   hold(held: HeldLock, now: Moment): void;
   giveBack(held: HeldLock): GivenBack;
+  /** Whether a lock of this kind may go to that waiter. */
+  passes(held: HeldLock, next: LockWaiter): boolean;
   /** Gives a waiter a new owner id if its present one cannot be sent again. */
   renewSpentOwner(waiter: LockWaiter): void;
   /** Withdraws a release, so that the lock is held as before. */
@@ -85,26 +87,12 @@ export class HandOff {
 
   private route(held: HeldLock, next: LockWaiter, now = this.services.clock.now()): Route {
     const { clock, backend } = this.services;
-    // A writer that also holds the read lock may keep it after this release, so the next writer cannot have the lock
-    // yet.
-    if (held.downgrade !== undefined) return 'release';
     if (this.budget.isSpent(held, this.queue.waiting.length, now)) return 'release';
-    // Only the backend knows whether the caller is still the newest.
-    if (next.triesOnce || next.terms.newest || !isTransferable(held.type) || next.terms.type !== held.type)
-      return 'release';
-    if (held.permits !== undefined && !this.leavesRoom(held, held.permits, next)) return 'release';
+    if (next.triesOnce || !this.queue.passes(held, next)) return 'release';
     if (mayInherit(held, next, clock, now)) return 'local';
     // Locks that a blocking backend acquired together cannot be passed on one by one.
     if (next.attempt !== undefined) return 'release';
     return held.block === undefined && backend.blocking !== undefined ? 'release' : 'transfer';
-  }
-
-  /**
-   * Whether a caller may inherit a permit. The backend has compared the number of holders with `granted`. A caller that
-   * lets fewer hold the lock has to ask again, and so does one for whom this process alone holds too many permits.
-   */
-  private leavesRoom(held: HeldLock, granted: number, { terms: { permits = 1 } }: LockWaiter): boolean {
-    return permits >= granted && permits >= this.tenure.sizeWith(held);
   }
 
   private passBy(
@@ -149,7 +137,7 @@ export class HandOff {
     tenure.beginDeparture();
     const attempt = new Attempt(services, key, next.owner, next.terms, reserve);
     next.attempt = attempt;
-    const type = next.terms.type as TransferableType; // checked by route()
+    const type = next.terms.type as TransferableType; // the others are not passed
     const { owner: to, leaseTime } = attempt;
     const request = backend.transfer({ key, type, from: held.owner, to, leaseTime, reserve });
     return attempt.outcome(request, (outcome) => {

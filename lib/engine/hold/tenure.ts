@@ -3,7 +3,6 @@ import { unusedOwner } from '../ask/unused-owner.js';
 import { CHECKED, invariant } from '../invariants.js';
 import { announceLost } from '../lease/lease-events.js';
 import type { Services } from '../services.js';
-import type { AcquisitionTerms } from '../terms/lock-options.js';
 import type { GivenBack, HeldLock, LockWaiter, ReleaseListener, ReleaseOutcome } from './held-lock.js';
 import type { Moment } from './lease-clock.js';
 import { RecallableRelease } from './recallable-release.js';
@@ -72,12 +71,6 @@ export class Tenure {
   /** How many owners of this process hold the lock together with this one, which may have been dropped. */
   sizeWith(held: HeldLock): number {
     return held === this.holder || this.others?.has(held) ? this.size : this.size + 1;
-  }
-
-  /** Whether somebody who wants the lock on these terms may hold it beside the present holders. */
-  admits({ type, permits = 1 }: Pick<AcquisitionTerms, 'type' | 'permits'>): boolean {
-    if (this.holder === undefined) return true;
-    return type === 'permits' ? this.size < permits : type === 'read' && this.holder.type === 'read';
   }
 
   get isDeparting(): boolean {

@@ -25,7 +25,7 @@ import { unregister, WaiterHeartbeat } from './waiter-registration.js';
  * attempts are undone in the end.
  */
 export class FairQueue implements LockKeeper, Asker<LockWaiter, AcquireReply> {
-  readonly type = 'fair';
+  readonly kind = 'fair';
 
   readonly line: WaitingLine;
   private readonly tenure: Tenure;

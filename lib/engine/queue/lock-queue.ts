@@ -1,15 +1,4 @@
-import { HEAD_START, hasLine, type LineBackend, LONGEST_GRANT, SHORTEST_GRANT } from '../../backends/line-backend.js';
-import {
-  type AcquireReply,
-  BackendError,
-  type Busy,
-  type HeldType,
-  isReadWrite,
-  type NewestCall,
-  type ReleaseReply,
-  type Subscription,
-  type Wake,
-} from '../../backends/lock-backend.js';
+import type { AcquireReply, BackendError, Grant, HeldType, ReleaseReply } from '../../backends/lock-backend.js';
 import { type Asker, Attempt, type Failed, type FoundBusy, type Granted, type Outcome } from '../ask/attempt.js';
 import type { LinkedQueue } from '../collections/linked-queue.js';
 import { HandOff } from '../hold/hand-off.js';
@@ -19,26 +8,22 @@ import type { RecallableRelease } from '../hold/recallable-release.js';
 import { Tenure } from '../hold/tenure.js';
 import { CHECKED, invariant } from '../invariants.js';
 import type { Services } from '../services.js';
-import { type AcquisitionTerms, MOST_PERMITS } from '../terms/lock-options.js';
+import type { AcquisitionTerms } from '../terms/lock-options.js';
 import { WaitingLine } from '../wait/waiting-line.js';
-import { WhenToAsk } from '../wait/when-to-ask.js';
-import { PlaceInLine } from './place-in-line.js';
 import type { QueueKind } from './queue-table.js';
-import { unregister } from './waiter-registration.js';
+import { Turn } from './turn.js';
+import { WaitInBackend } from './wait-in-backend.js';
+import type { AskingQueue, WayOfAsking } from './way-of-asking.js';
+import { typeOf, wayOf } from './ways-of-asking.js';
 
 const NONE: readonly never[] = [];
 
-/** Within how many milliseconds of a release those ask who wait for a lock without a line. */
-const SPREAD = 10;
-
-const FIRST_CALL: NewestCall = { superseded: 0, order: undefined };
-
-type Message = Wake & { readonly kind: 'message' };
 type State = 'claimed' | 'departing' | 'resting' | 'held' | 'asking' | 'idle';
 
 /**
- * One lock in one process: its waiting callers, its leases in this process, the request under way, and the choice of
- * the next caller. All locks except fair locks use it. It exists for as long as it has something to do.
+ * One lock in one process: its waiting callers, its leases in this process, the requests under way, and the choice of
+ * the next caller. All locks except fair locks use it. What differs from one kind of lock to another is up to its
+ * {@link WayOfAsking}. It exists for as long as it has something to do.
  *
  * Its behaviour at any moment follows from its state, the first of these that applies (only `serveNext` decides):
  *
@@ -46,25 +31,25 @@ type State = 'claimed' | 'departing' | 'resting' | 'held' | 'asking' | 'idle';
  *    or `fulfil`.
  * 2. `departing`: a release, a transfer or a detachment is unanswered. Nobody asks, because the answer would say that
  *    this process holds the lock. A release that waits to be sent is recalled for a caller that arrives (`recall`), and
- *    goes to it as if that caller had been waiting. Of permits, only those that are departing are not asked for.
- * 3. `resting`: another process holds the lock, or the backend does not answer. WhenToAsk says when to try again: after
- *    a message, when the holder's lease ends, or after a pause. A backend with its own queue (`blocking`) answers
+ *    goes to it as if that caller had been waiting.
+ * 3. `resting`: another process holds the lock, or the backend does not answer. Turn says when to try again: after a
+ *    message, when the holder's lease ends, or after a pause. A backend with its own queue (WaitInBackend) answers
  *    instead. A message that certainly grants the lock leads to `held` (`takeGrant`).
- * 4. `held`: a lease of this process holds the lock. Callers wait for it here; readers join readers. When the last
- *    share is given back (`giveBack`), HandOff decides where the lock goes: to the first waiter, or out of this process.
- * 5. `asking`: the first waiter asks the backend; readers at the head ask side by side. The answer grants the lock,
- *    says that it is busy, or never comes.
+ * 4. `held`: a lease of this process holds the lock. Callers wait for it here. When the last share is given back
+ *    (`giveBack`), HandOff decides where the lock goes: to the first waiter, or out of this process.
+ * 5. `asking`: the first waiter asks the backend. The answer grants the lock, says that it is busy, or never comes.
  * 6. `idle`: the first waiter asks. If nobody waits, the queue ends.
  */
-export class LockQueue implements LockKeeper, Asker<LockWaiter, AcquireReply> {
+export class LockQueue implements LockKeeper, AskingQueue, Asker<LockWaiter, AcquireReply> {
   readonly type: HeldType;
   readonly line: WaitingLine;
-  private readonly place: PlaceInLine;
-  private readonly tenure: Tenure;
+  readonly turn: Turn;
+  readonly tenure: Tenure;
+  private readonly way: WayOfAsking;
 
   // Requests under way.
   /** The number of unanswered acquisitions. */
-  private attempts = 0;
+  attempts = 0;
   /** The number of attempts for several names, and of adoptions, that have reserved the lock. */
   private claims = 0;
   /** Called when no request is under way any more, while the lock is claimed. */
@@ -74,16 +59,10 @@ export class LockQueue implements LockKeeper, Asker<LockWaiter, AcquireReply> {
    * hand-offs need tokens.
    */
   private asking: Attempt | undefined = undefined;
-  /**
-   * A reader that asks, as do all waiters in front of it. So nobody visits them again when another reader arrives, or one
-   * of them is served.
-   */
-  private lastReader: LockWaiter | undefined = undefined;
-  /** Whether the request waits in the backend until another holder releases the lock. */
-  waitsInBackend = false;
+  /** Set for a backend in which callers wait. */
+  private readonly inBackend: WaitInBackend | undefined;
 
   // Created when first needed: most locks are held by one caller without contention.
-  private again: WhenToAsk | undefined = undefined;
   private handOffs: HandOff | undefined = undefined;
 
   /**
@@ -91,16 +70,6 @@ export class LockQueue implements LockKeeper, Asker<LockWaiter, AcquireReply> {
    * are none.
    */
   private hasTriers = false;
-  /** Whether the latest release of which others heard left the lock to them. */
-  private leavesLock = false;
-  /** Whether this process listens for its place in the line, or for all releases. */
-  private listensInLine = false;
-  /**
-   * For permits: how many callers ask side by side. After a busy answer it is one, because the next ones would be refused
-   * as well, and it doubles with each further permit that is granted.
-   */
-  private sideBySide = MOST_PERMITS;
-
   /** @param onIdle called when the queue has nothing left to do */
   constructor(
     private readonly services: Services,
@@ -109,18 +78,21 @@ export class LockQueue implements LockKeeper, Asker<LockWaiter, AcquireReply> {
     readonly kind: QueueKind,
     private readonly onIdle: (queue: LockQueue) => void,
   ) {
-    this.type = kind === 'newest' ? 'reentrant' : kind;
+    this.way = wayOf(kind);
+    this.type = typeOf(kind);
     this.line = new WaitingLine(services, this);
-    this.place = new PlaceInLine(services, this);
+    this.turn = new Turn(services, this);
     this.tenure = new Tenure(services, this);
+    const { blocking } = services.backend;
+    this.inBackend = blocking && new WaitInBackend(blocking, this, services.clock);
   }
 
   // ── State ──────────────────────────────────────────────────────────────────────────────────────────────────────────
 
   private get state(): State {
     if (this.claims > 0) return 'claimed';
-    if (this.tenure.isDeparting && this.type !== 'permits') return 'departing';
-    if (this.again?.resting) return 'resting';
+    if (this.tenure.isDeparting && !this.way.asksBehindReleases) return 'departing';
+    if (this.turn.resting) return 'resting';
     if (this.tenure.isHeld) return 'held';
     return this.attempts > 0 ? 'asking' : 'idle';
   }
@@ -155,7 +127,11 @@ export class LockQueue implements LockKeeper, Asker<LockWaiter, AcquireReply> {
   }
 
   get isUndecided(): boolean {
-    return this.services.backend.blocking !== undefined && this.attempts > 0 && !this.waitsInBackend;
+    return this.inBackend !== undefined && this.attempts > 0 && !this.inBackend.waits;
+  }
+
+  get waitsInBackend(): boolean {
+    return this.inBackend?.waits === true;
   }
 
   // ── Callers come and go ────────────────────────────────────────────────────────────────────────────────────────────
@@ -168,38 +144,38 @@ export class LockQueue implements LockKeeper, Asker<LockWaiter, AcquireReply> {
     const { recallable } = this.tenure;
     if (recallable !== undefined && this.recall(recallable, waiter)) return;
     this.hasTriers ||= waiter.triesOnce;
-    if (this.asking?.reserve === 0) this.asking.reserve = this.reserve;
+    if (this.asking?.reserve === 0) this.asking.reserve = this.way.reserve(this, this.asking.type);
     if (waiter.mayLeave) this.line.watch(waiter);
     if (waiting.length > 1 || this.tenure.isHeld) this.line.rest();
-    if (waiting.first === waiter || !this.isOneByOne) this.serveNext();
+    if (waiting.first === waiter || !this.way.servesFirstOnly) this.serveNext();
   }
 
   /** Removes the traces of waiters in the backend: at once, or when their pending requests are answered. */
   left(waiters: readonly LockWaiter[]): void {
-    if (waiters.some((waiter) => waiter === this.lastReader)) this.lastReader = undefined;
+    this.way.left?.(waiters);
     if (this.line.isEmpty) {
-      this.again?.onEmpty();
-      // Stops the request that waits in the backend, because nobody waits for its answer any more.
-      if (this.asking !== undefined) this.services.backend.blocking?.stop(this.asking);
+      this.turn.stopResting();
+      // Nobody waits for its answer any more.
+      if (this.asking !== undefined) this.inBackend?.stop(this.asking);
     }
-    if (waiters.some(({ attempt }) => attempt === undefined)) this.checkPlace();
+    if (waiters.some(({ attempt }) => attempt === undefined)) this.turn.checkPlace();
     this.services.runtime.detached(() => this.resume());
   }
 
-  /** Whether only the first waiter can be served, so that a caller behind it changes nothing. */
-  private get isOneByOne(): boolean {
-    return this.kind === 'reentrant' || this.kind === 'fenced';
+  /** Whether a caller may ask now, or need not wait for the holders here. */
+  private admits({ terms }: LockWaiter): boolean {
+    return !this.tenure.isHeld || this.way.asksBeside(terms, this.tenure);
   }
 
   /** Whether a single try would fail, as far as this process knows. */
   private isBusyFor(waiter: LockWaiter): boolean {
-    if (!this.tenure.admits(waiter.terms)) return true;
-    const isResting = this.waitsInBackend || this.again?.resting;
+    if (!this.admits(waiter)) return true;
+    const isResting = this.waitsInBackend || this.turn.resting;
     return this.waiting.length > 0 && (isResting || (this.attempts === 0 && this.claims === 0));
   }
 
   /** Refuses the callers that try once and whose attempt has ended. */
-  private refuseTriers(errorOf: (trier: LockWaiter) => Error): void {
+  refuseTriers(errorOf: (trier: LockWaiter) => Error): void {
     if (!this.hasTriers) return;
     this.hasTriers = false;
     for (const trier of this.waiting) {
@@ -217,81 +193,16 @@ export class LockQueue implements LockKeeper, Asker<LockWaiter, AcquireReply> {
 
   private serveNext(): void {
     if (CHECKED) this.check();
-    if (this.kind === 'newest') this.supersede();
-    if (this.place.exists) this.leaveEmptyLine();
+    this.way.arrange?.(this);
+    if (this.waiting.length === 0 && this.turn.hasPlace) this.turn.emptied();
     const { state } = this;
     if (state === 'claimed') return this.admitClaimants();
     if (state === 'departing' || state === 'resting') return;
-    const head = this.waiting.first;
-    if (head === undefined) return;
-    if (this.kind === 'newest') return this.askAsNewest(head);
-    if (!this.tenure.admits(head.terms)) {
-      if (this.hasTriers) this.refuseTriers((trier) => this.line.busy(trier));
-      if (this.services.unlimitedWaits.isDue) this.line.checkLimit();
-      return;
-    }
-    if (this.type === 'permits') return this.askForPermits();
-    if (head.terms.type !== 'read') {
-      if (state === 'idle') this.asking = this.ask(head);
-      return;
-    }
-    this.askForReaders(head);
-  }
-
-  /** Lets the readers in front ask side by side. */
-  private askForReaders(head: LockWaiter): void {
-    let reader: LockWaiter | undefined = this.lastReader === undefined ? head : this.lastReader.next;
-    for (; reader?.terms.type === 'read'; reader = reader.next) {
-      if (reader.attempt === undefined) {
-        // The others follow the reader that asks under the place, and nobody else may ask under it meanwhile. A reader
-        // that would enter the line waits until it can: without a place it would be told of no release, and so ask again
-        // at once.
-        if (this.attempts > 0 && (this.place.exists || this.mayEnterLine(reader))) return;
-        this.ask(reader);
-      }
-      this.lastReader = reader;
-    }
-  }
-
-  /** Lets as many callers ask side by side as may hold the lock beside its holders here. */
-  private askForPermits(): void {
-    for (const waiter of this.waiting) {
-      if (this.attempts >= Math.min(Math.max(1, this.sideBySide), this.roomFor(waiter))) return;
-      if (waiter.attempt !== undefined) continue;
-      const attempt = this.ask(waiter);
-      this.asking ??= attempt;
-    }
-  }
-
-  /**
-   * Asks also while this process holds the lock, so that callers of other processes supersede this one. Until the request
-   * under way is answered, nobody knows whether its caller has the lock.
-   */
-  private askAsNewest(newest: LockWaiter): void {
-    if (this.attempts === 0) this.asking = this.ask(newest);
-  }
-
-  /** Lets the newest caller take the place of those that wait before it, unless their request is under way. */
-  private supersede(): void {
-    const { waiting } = this;
-    const newest = waiting.last;
-    if (newest === undefined || waiting.first === newest) return;
-    for (const waiter of waiting) {
-      if (waiter === newest || waiter.attempt !== undefined) continue;
-      // What has a place is counted by the backend when the place is taken over.
-      const { superseded, order } = newestCall(waiter);
-      const others = order === undefined ? superseded + 1 : 0;
-      newest.newest = { superseded: newestCall(newest).superseded + others, order: undefined };
-      waiting.remove(waiter);
-      waiter.refuse(this.line.superseded(waiter));
-    }
-    // During an outage, it waits for the next try of the one before.
-    if (this.attempts === 0 && this.line.failure === undefined) this.again?.onEmpty();
-  }
-
-  /** How many more owners of this process may hold the lock, according to this waiter. */
-  private roomFor({ terms }: LockWaiter): number {
-    return (terms.permits ?? 1) - this.tenure.mostHolders;
+    const { first } = this.waiting;
+    if (first === undefined) return;
+    if (this.admits(first)) return this.way.askNext(this, first);
+    if (this.hasTriers) this.refuseTriers((trier) => this.line.busy(trier));
+    if (this.services.unlimitedWaits.isDue) this.line.checkLimit();
   }
 
   /** Continues after a request, a hold or a pause has ended. */
@@ -302,59 +213,51 @@ export class LockQueue implements LockKeeper, Asker<LockWaiter, AcquireReply> {
 
   endIfIdle(): void {
     if (!this.line.isIdle) return;
-    const { again } = this;
-    const { isDraining } = this.services.admission;
-    if (!isDraining && again?.standsBack) return;
-    if (!isDraining && again !== undefined && again.usefulFor > 0) return again.whenUseless(() => this.endIfIdle());
-    again?.close();
-    this.place.close();
+    if (this.turn.outlivesCallers()) return;
+    this.turn.close();
     this.line.close();
     this.onIdle(this);
   }
 
   // ── Asking the backend ─────────────────────────────────────────────────────────────────────────────────────────────
 
-  private get reserve(): number {
-    const { first } = this.waiting;
-    const most = first === undefined ? 1 : Math.max(1, this.roomFor(first));
-    return this.waiting.length > most ? this.handOff.reserve : (this.handOffs?.reserve ?? 0);
+  reserveBehind(waiters: number): number {
+    return this.waiting.length > waiters ? this.handOff.reserve : (this.handOffs?.reserve ?? 0);
   }
 
-  private ask(waiter: LockWaiter): Attempt {
-    const { services, key } = this;
-    const changesBefore = this.again?.begin() ?? 0;
+  ask(waiter: LockWaiter): void {
+    const attempt = this.send(waiter);
+    this.asking ??= attempt;
+  }
+
+  askBeside(waiter: LockWaiter): void {
+    this.send(waiter);
+  }
+
+  private send(waiter: LockWaiter): Attempt {
+    const { services, key, way, turn } = this;
+    const changesBefore = turn.begin();
     this.renewSpentOwner(waiter);
-    const formerPlace = this.place.owner;
-    this.enterLine(waiter);
+    // A caller that tries once does not wait.
+    if (!waiter.triesOnce) way.enterLine(turn, waiter, this.attempts === 0);
     const { terms, owner } = waiter;
-    const reserve = terms.type === 'read' ? 0 : this.reserve;
-    const isInLine = this.place.isOf(owner);
+    const reserve = way.reserve(this, terms.type);
+    const isInLine = turn.isPlace(owner);
     const waiterTimeout = isInLine ? services.waiterTimeout : 0;
-    // How many calls the newest one has superseded is only in an answer.
-    const nonce = isInLine && !isReadWrite(terms.type) && !terms.newest ? this.place.newNonce() : undefined;
-    const lease = isInLine ? this.grantLease(waiter) : undefined;
+    const nonce = isInLine && way.believesGrants ? turn.place.newNonce() : undefined;
+    const lease = isInLine ? turn.place.grantLease(waiter) : undefined;
     const attempt = new Attempt(services, key, owner, terms, reserve, waiterTimeout, waiter.follows, nonce, lease);
     attempt.changesBefore = changesBefore;
-    if (isInLine) this.place.asks(attempt);
+    if (isInLine) turn.place.asks(attempt);
     waiter.attempt = attempt;
-    if (terms.newest) attempt.newest = newestCall(waiter);
+    way.complete?.(attempt, waiter);
     this.attempts++;
-    attempt.send(this.request(attempt, waiter), this, waiter);
-    if (this.kind === 'newest' && formerPlace !== undefined && !this.place.isOf(formerPlace))
-      unregister(services, { key, type: this.type, owner: formerPlace });
+    const request =
+      this.inBackend === undefined || waiter.triesOnce
+        ? services.backend.acquire(attempt)
+        : this.inBackend.ask(attempt);
+    attempt.send(request, this, waiter);
     return attempt;
-  }
-
-  /** With which lease the place is granted the lock: who wants another one asks for it. */
-  private grantLease({ terms }: LockWaiter): number {
-    const lease = Math.min(terms.leaseTime, this.services.watchdog.leaseTime);
-    return Math.min(LONGEST_GRANT, Math.max(SHORTEST_GRANT, lease));
-  }
-
-  private request(attempt: Attempt, { triesOnce }: LockWaiter): Promise<AcquireReply> {
-    const { backend } = this.services;
-    if (backend.blocking === undefined || triesOnce) return backend.acquire(attempt);
-    return backend.blocking.acquire(attempt, (reason) => this.blocked(reason));
   }
 
   /** Called when the request of a waiter has ended. */
@@ -364,11 +267,11 @@ export class LockQueue implements LockKeeper, Asker<LockWaiter, AcquireReply> {
     this.line.failure = waiter.attempt = undefined;
     // Not if the head has left: readers behind it may ask beside its request.
     if (this.asking === outcome) this.asking = undefined;
-    if (outcome.state !== 'granted' || waiter === this.lastReader) this.lastReader = undefined;
-    this.waitsInBackend = false;
-    this.place.leaveSpent();
-    if (outcome.state === 'granted') this.granted(waiter, outcome);
-    else if (outcome.state === 'busy') this.foundBusy(waiter, outcome);
+    this.inBackend?.answered();
+    this.turn.leaveSpentPlaces();
+    if (outcome.state === 'granted') return this.granted(waiter, outcome);
+    this.way.notGranted?.(outcome, waiter);
+    if (outcome.state === 'busy') this.foundBusy(waiter, outcome);
     else if (outcome.state === 'failed') this.unanswered(waiter, outcome);
     else {
       // The lock was removed by force: the waiter asks again.
@@ -379,12 +282,10 @@ export class LockQueue implements LockKeeper, Asker<LockWaiter, AcquireReply> {
 
   private granted(waiter: LockWaiter, outcome: Granted): void {
     const { reply, answeredAt } = outcome;
-    this.again?.acquired();
-    if (this.type === 'permits') this.sideBySide = Math.max(1, this.sideBySide * 2);
-    if (outcome.type === 'read' && this.place.isOf(outcome.owner)) this.letFollow();
+    this.turn.acquired();
     const held = new HeldLock(this, outcome, waiter.terms.fixed, reply, Math.floor(answeredAt.monotonic));
+    this.way.granted?.(this, waiter, held, reply);
     this.hold(held, answeredAt);
-    if (waiter.terms.newest) held.superseded = (reply.newest ?? newestCall(waiter)).superseded;
     this.serve(waiter, held);
     this.serveNext();
   }
@@ -395,111 +296,46 @@ export class LockQueue implements LockKeeper, Asker<LockWaiter, AcquireReply> {
     else this.services.events.unawaited(this.giveBack(held));
   }
 
-  /** Lets the readers right behind the one whose turn has come in with it, although others may be in line by now. */
-  private letFollow(): void {
-    for (const reader of this.waiting) {
-      if (reader.terms.type !== 'read') return;
-      reader.follows = true;
-    }
-  }
-
-  /** Listens for what concerns the place of this process in the line. */
-  private listenInLine(line: LineBackend, listener: (wake: Wake) => void): Subscription {
-    const { key, services } = this;
-    return line.listen(key, services.clientId, (wake) => {
-      if (wake.kind !== 'message') return listener(wake);
-      if (this.isForNobody(wake.owner)) unregister(services, { key, type: this.type, owner: wake.owner });
-      if (!this.takeGrant(line, wake) && !this.isForOthers(wake)) listener(wake);
-    });
-  }
-
-  /**
-   * Takes the lock if a message grants it to this process's place with the lease that the head wants, and it is certain
-   * that most of it is left. The lease counts from before the request with this nonce was sent: a grant can only be later,
-   * whatever the clocks of servers do. Only if a short lease would be nearly over then, the server's clock counts, too.
-   *
-   * @returns false if the backend has to be asked
-   */
-  private takeGrant(line: LineBackend, { owner, grant }: Message): boolean {
-    const { services, place, tenure } = this;
-    const head = this.waiting.first;
-    if (owner === undefined || grant === undefined || head === undefined) return false;
-    const sent = place.isOf(owner) ? place.sentWith(grant.nonce) : undefined;
-    const { type, leaseTime, permits, fixed, newest } = head.terms;
-    const isWanted = leaseTime <= grant.lease && this.grantLease(head) === grant.lease;
-    if (sent === undefined || !place.isFor(head) || fixed || newest || !isWanted) return false;
-    if (this.state !== 'resting' || this.attempts > 0 || !tenure.admits(head.terms)) return false;
-    if (head.triesOnce || head.ownerSpent) return false;
-    const { backend, clock } = services;
+  /** Whether a message may grant the lock to the first waiter, so that it begins without asking. */
+  mayBeGranted(first: LockWaiter): boolean {
+    if (!this.way.believesGrants || first.terms.fixed || first.triesOnce || first.ownerSpent) return false;
+    if (this.state !== 'resting' || this.attempts > 0 || !this.admits(first)) return false;
     // Without a connection, it could neither be renewed nor released. The request says why.
-    if (backend.connectionError !== undefined) return false;
-    const now = clock.now();
-    const most = (leaseTime * 2) / 3;
-    const granted = clock.after(sent, grant.after);
-    const begun = clock.left(sent, leaseTime, now) < most ? granted : sent;
-    // A lease that begins in the future: the server's clock was advanced, or this machine was suspended.
-    if (granted.monotonic > now.monotonic || clock.left(begun, leaseTime, now) < most || clock.diverged(begun))
-      return false;
+    return this.services.backend.connectionError === undefined;
+  }
 
+  takeGrant(first: LockWaiter, owner: string, grant: Grant, begun: Moment, now: Moment): void {
+    const { services } = this;
+    const { type, leaseTime, permits } = first.terms;
     const { waiterTimeout } = services;
-    const acquisition = {
-      type,
-      owner,
-      leaseTime,
-      sent: begun,
-      lateCopiesUntil: undefined,
-      permits,
-      waiterTimeout,
-    };
-    const held = new HeldLock(this, acquisition, fixed, grant, Math.floor(now.monotonic));
-    line.begun(grant);
-    head.dropPlace(held.owner);
+    const acquisition = { type, owner, leaseTime, sent: begun, lateCopiesUntil: undefined, permits, waiterTimeout };
+    const held = new HeldLock(this, acquisition, false, grant, Math.floor(now.monotonic));
     services.pendingAttempts.granted();
-    this.again?.acquired();
-    if (type === 'permits') this.sideBySide = Math.max(1, this.sideBySide * 2);
+    this.turn.acquired();
+    this.way.granted?.(this, first, held);
     this.hold(held, now);
-    this.serve(head, held);
+    this.serve(first, held);
     this.serveNext();
-    return true;
-  }
-
-  /**
-   * Whether a message is for a place of another queue of this process: all its queues for one name hear each of them. If
-   * each asked, one request could wake the next without end, because a request may tell the first place of the line.
-   */
-  private isForOthers({ owner }: Message): boolean {
-    const { place } = this;
-    return owner !== undefined && place.exists && !place.isOf(owner);
-  }
-
-  /** Whether a message is for a place that this process has left or used up, which a failover may have brought back. */
-  private isForNobody(owner: string | undefined): owner is string {
-    return owner !== undefined && this.services.formerPlaces.has(owner);
   }
 
   private foundBusy(waiter: LockWaiter, outcome: FoundBusy): void {
     const { reply, answeredAt } = outcome;
-    waiter.follows = false;
     this.line.foundBusy(reply, answeredAt, waiter);
-    if (reply.newest !== undefined) waiter.newest = reply.newest;
-    this.sideBySide = 0; // it is one again after the next grant
     if (outcome.inDoubt) this.abandonOwner(waiter, outcome);
     else if (outcome.ownerSpent) waiter.ownerSpent = true;
-    if (waiter.settled) this.checkPlace();
-    else if (reply.superseded) {
-      if (this.place.isOf(outcome.owner)) this.place.end();
-      return this.line.dismiss(waiter, this.line.superseded(waiter));
-    } else if (this.tenure.asksBehindRelease(waiter, reply, () => this.resume())) return;
+    if (waiter.settled) this.turn.checkPlace();
+    else {
+      const refusal = this.way.refusal?.(this, waiter, reply);
+      if (refusal !== undefined) {
+        this.turn.endPlace(outcome.owner);
+        return this.line.dismiss(waiter, refusal);
+      }
+      if (this.tenure.asksBehindRelease(waiter, reply, () => this.resume())) return;
+    }
     this.refuseTriers((trier) => this.line.busy(trier));
-    if (this.waiting.length > 0 && this.services.backend.blocking === undefined) {
-      this.whenToAsk.busy(reply.remaining, reply.heldAs, outcome.changesBefore);
+    if (this.waiting.length > 0 && this.inBackend === undefined) {
       this.line.rest();
-      if (this.place.exists) this.place.keep();
-      // Without a place, nobody is told of a release. It was given up, or the caller that asked tries only once.
-      const isUntold = this.hasLine && !this.place.exists && this.whenToAsk.listens;
-      // Another caller asked, and this process has perhaps heard before the request that the place was granted the lock.
-      const isGranted = this.place.isOf(reply.holder);
-      if (isUntold || isGranted) this.whenToAsk.recheck();
+      this.turn.busy(reply, outcome.changesBefore);
     }
     this.resume();
   }
@@ -507,137 +343,37 @@ export class LockQueue implements LockKeeper, Asker<LockWaiter, AcquireReply> {
   private unanswered(waiter: LockWaiter, outcome: Failed): void {
     const { error } = outcome;
     this.abandonOwner(waiter, outcome);
-    if (waiter.settled) this.checkPlace();
+    if (waiter.settled) this.turn.checkPlace();
     this.line.failed(waiter, error);
     this.refuseTriers((trier) => this.line.unavailable(trier));
-    if (!this.line.isEmpty && error.kind === 'unavailable' && this.whenToAsk.failed()) this.line.reportFailure();
+    if (!this.line.isEmpty && error.kind === 'unavailable' && this.turn.failed()) this.line.reportFailure();
     this.resume();
-  }
-
-  /**
-   * Called when the request waits in the backend, for the lock or for something else. Refuses callers that must not
-   * wait.
-   */
-  private blocked(reason: Busy | BackendError): void {
-    const { line } = this;
-    if (reason instanceof BackendError) {
-      line.noteFailure(reason);
-      const mayWait = ({ triesOnce, scoped }: LockWaiter) => !triesOnce && !scoped;
-      return line.refuseWhere((waiter) => (mayWait(waiter) ? undefined : line.unavailable(waiter)));
-    }
-    line.foundBusy(reason, this.services.clock.now());
-    this.waitsInBackend = true;
-    this.refuseTriers((trier) => line.busy(trier));
-    line.rest();
-  }
-
-  /** Whether processes wait for this lock in line. That may change, because a backend may lack the right to its line. */
-  private get hasLine(): boolean {
-    return hasLine(this.type) && this.services.backend.line !== undefined;
-  }
-
-  /** What decides after a request that did not take the lock. It is another one if the line is not in use any more. */
-  private get whenToAsk(): WhenToAsk {
-    const { key, type } = this;
-    const { backend, runtime, clientId } = this.services;
-    const line = hasLine(type) ? backend.line : undefined;
-    const retry = () => this.resume();
-    if (this.again !== undefined && this.listensInLine === (line !== undefined)) return this.again;
-    if (this.again !== undefined) {
-      this.again.close();
-      this.place.leave();
-    }
-    this.listensInLine = line !== undefined;
-    this.again = new WhenToAsk(
-      (listener, heldAs) =>
-        line !== undefined && heldAs === undefined
-          ? this.listenInLine(line, listener)
-          : backend.subscribe(key, heldAs ?? type, clientId, listener),
-      runtime,
-      retry,
-      line === undefined ? SPREAD : 0,
-    );
-    return this.again;
   }
 
   // ── Owner ids, and the place in the line ───────────────────────────────────────────────────────────────
 
   /** @returns whether the waiter gets another owner id */
   private abandonOwner(waiter: LockWaiter, attempt: Attempt): boolean {
-    const hasPlace = this.place.isOf(attempt.owner);
+    const hasPlace = this.turn.isPlace(attempt.owner);
     if (!attempt.abandon(hasPlace)) return false;
-    if (hasPlace) this.place.forget();
+    if (hasPlace) this.turn.place.forget();
     waiter.renewOwner();
     return true;
   }
 
   /** Gives a waiter a new owner id before it asks again, if the backend has released its present id. */
   renewSpentOwner(waiter: LockWaiter): void {
-    // While others of this process hold permits, only a request under the place may use its owner id.
-    const { owner } = this.place;
-    if (owner !== undefined && this.type === 'permits') waiter.dropPlace(owner);
+    const { turn } = this;
+    const { placeOwner } = turn;
+    if (placeOwner !== undefined && this.way.reservesPlace) waiter.dropPlace(placeOwner);
     if (!waiter.ownerSpent) return;
-    if (this.place.isOf(waiter.owner)) this.place.spend();
+    if (turn.isPlace(waiter.owner)) turn.place.spend();
     waiter.renewOwner();
   }
 
-  /**
-   * Lets this process wait in line once it listens, so that no message is missed. A caller that tries once does not wait,
-   * and readers that follow another one need no place.
-   */
-  private enterLine(waiter: LockWaiter): void {
-    const { terms } = waiter;
-    if (waiter.triesOnce || waiter.follows) return;
-    // The order of newest callers is that in which they first ask. Who is granted the lock before it listens learns that
-    // when it listens, because it then asks again.
-    if (this.kind === 'newest' && this.hasLine && (this.again === undefined || this.listensInLine)) {
-      this.place.begin(waiter);
-      return;
-    }
-    if (this.hasLine ? !this.mayEnterLine(waiter) : terms.type !== 'write') {
-      if (!this.hasLine) this.place.leave();
-      return;
-    }
-    // Others ask beside the one that uses the place.
-    if (this.attempts === 0) this.place.use(waiter);
-  }
-
-  /** Whether a caller enters the line with its next request, if no other request is under way. */
-  private mayEnterLine({ triesOnce, follows }: LockWaiter): boolean {
-    return this.listensInLine && this.again?.listens === true && this.hasLine && !triesOnce && !follows;
-  }
-
-  /** Called when nobody may wait any more although the process holds permits. The next caller asks without a pause. */
-  private leaveEmptyLine(): void {
-    if (this.waiting.length > 0) return;
-    this.again?.onEmpty();
-    if (this.attempts === 0) this.place.leave();
-  }
-
-  /**
-   * After a waiter has left, and again when its request is answered: gives up a place that is none for the next waiter.
-   */
-  private checkPlace(): void {
-    const { first } = this.waiting;
-    const { place } = this;
-    if (!place.exists || first === undefined || place.isFor(first) || place.isAsking) return;
-    place.leave();
-    this.again?.recheck();
-  }
-
-  /**
-   * Handles a forced release by this process. The lock may have been granted to its place, by a message that is still to
-   * come.
-   */
+  /** Handles a forced release by this process. */
   removed(owners: readonly string[]): void {
-    const { owner } = this.place;
-    if (owner === undefined || this.attempts > 0 || !owners.includes(owner)) return;
-    this.place.forget();
-    this.again?.recheck();
-  }
-
-  placeLost(): void {
-    this.again?.recheck();
+    this.turn.removed(owners);
   }
 
   // ── Several names, and other keepers ───────────────────────────────────────────────────────────────────────────────
@@ -692,7 +428,7 @@ export class LockQueue implements LockKeeper, Asker<LockWaiter, AcquireReply> {
    * @param keeper called instead of this queue when the lock is given back or lost
    */
   adopt(attempt: Attempt, { fixed }: AcquisitionTerms, token: number, keeper: LockKeeper): HeldLock {
-    this.again?.acquired();
+    this.turn.acquired();
     const now = this.services.clock.now();
     const held = new HeldLock(keeper, attempt, fixed, { token, reserved: 0 }, Math.floor(now.monotonic));
     this.hold(held, now);
@@ -705,8 +441,7 @@ export class LockQueue implements LockKeeper, Asker<LockWaiter, AcquireReply> {
   hold(held: HeldLock, now: Moment): void {
     this.line.failure = undefined;
     this.line.forgetHolder();
-    if (this.place.isOf(held.owner)) this.place.end();
-    else if (this.type !== 'permits' && held.type !== 'read') this.place.leave();
+    this.turn.got(held, this.way.keepsPlace(held));
     this.tenure.hold(held, now);
   }
 
@@ -716,7 +451,7 @@ export class LockQueue implements LockKeeper, Asker<LockWaiter, AcquireReply> {
     tenure.beginDeparture();
     return () => {
       tenure.endDeparture();
-      this.rememberPlace(held);
+      this.turn.remember(held);
       this.resume();
     };
   }
@@ -727,7 +462,7 @@ export class LockQueue implements LockKeeper, Asker<LockWaiter, AcquireReply> {
   }
 
   lost(held: HeldLock): void {
-    this.rememberPlace(held);
+    this.turn.remember(held);
     this.forget(held);
     this.tenure.reportLoss(held);
   }
@@ -740,7 +475,7 @@ export class LockQueue implements LockKeeper, Asker<LockWaiter, AcquireReply> {
     const next = this.heir;
     const passed = next !== undefined && this.handOff.pass(held, next, now);
     if (passed !== false) {
-      if (this.type === 'permits') this.leaveEmptyLine();
+      if (this.waiting.length === 0) this.turn.emptied();
       return passed;
     }
     return tenure.giveBack(held, listener);
@@ -754,30 +489,11 @@ export class LockQueue implements LockKeeper, Asker<LockWaiter, AcquireReply> {
     return waiting.first;
   }
 
-  /** The place of an owner is used up, which does not hold the lock any more. */
-  private rememberPlace({ owner, wouldWait }: HeldLock): void {
-    if (wouldWait && this.again?.listens) this.services.formerPlaces.add(owner);
-  }
-
   released(held: HeldLock, reply: ReleaseReply | undefined): void {
-    const { type } = held;
-    this.rememberPlace(held);
+    this.turn.remember(held);
     if (this.waiting.length === 0) this.handOffs?.notFollowed();
-    if (type !== 'read' && reply !== undefined && reply.listeners > 0) this.letOthersGoFirst();
+    if (reply !== undefined && reply.listeners > 0 && this.way.leavesToOthers(held)) this.turn.leaveToOthers();
     this.resume();
-  }
-
-  /**
-   * Lets those ask before this process who stand in no line and heard of its release: at every second one if there is a
-   * line, also if nobody is in it.
-   */
-  private letOthersGoFirst(): void {
-    if (!this.hasLine) {
-      if (this.waiting.length > 0) this.whenToAsk.standBack();
-      return;
-    }
-    this.leavesLock = !this.leavesLock;
-    if (this.leavesLock) this.whenToAsk.standBack(HEAD_START);
   }
 
   /** @returns false if the lock leaves this process all the same */
@@ -799,12 +515,12 @@ export class LockQueue implements LockKeeper, Asker<LockWaiter, AcquireReply> {
     if (outcome.state !== 'granted') this.abandonOwner(waiter, outcome);
   }
 
+  passes(held: HeldLock, next: LockWaiter): boolean {
+    return this.way.passes(held, next, this.tenure);
+  }
+
   private get handOff(): HandOff {
     this.handOffs ??= new HandOff(this.services, this, this.tenure);
     return this.handOffs;
   }
-}
-
-function newestCall({ newest }: LockWaiter): NewestCall {
-  return newest ?? FIRST_CALL;
 }

@@ -1,4 +1,5 @@
-import type { AcquireRequest, HeldType, OwnerRef } from '../../backends/lock-backend.js';
+import { LONGEST_GRANT, SHORTEST_GRANT } from '../../backends/line-backend.js';
+import type { AcquireRequest, Grant, HeldType, OwnerRef } from '../../backends/lock-backend.js';
 import { Attempt } from '../ask/attempt.js';
 import type { LockWaiter } from '../hold/held-lock.js';
 import type { Moment } from '../hold/lease-clock.js';
@@ -23,8 +24,6 @@ type Place = OwnerRef & Pick<AcquireRequest, 'permits'>;
 interface PlaceOwner {
   readonly key: string;
   readonly type: HeldType;
-  /** The place has lapsed. */
-  placeLost(): void;
 }
 
 /**
@@ -47,6 +46,8 @@ export class PlaceInLine {
   constructor(
     private readonly services: Services,
     private readonly queue: PlaceOwner,
+    /** Called when the place has lapsed. */
+    private readonly lapsed: () => void,
   ) {}
 
   get exists(): boolean {
@@ -108,9 +109,32 @@ export class PlaceInLine {
     return request.nonce;
   }
 
-  /** The moment before the request with this nonce was sent; undefined if no request of the place is known to have it. */
-  sentWith(nonce: string): Moment | undefined {
-    return this.requests.find((request) => request.nonce === nonce)?.sent;
+  /** With which lease the place is granted the lock: who wants another one asks for it. */
+  grantLease({ terms }: LockWaiter): number {
+    const lease = Math.min(terms.leaseTime, this.services.watchdog.leaseTime);
+    return Math.min(LONGEST_GRANT, Math.max(SHORTEST_GRANT, lease));
+  }
+
+  /**
+   * When the lease of a grant begins. It counts from before the request with its nonce was sent: a grant can only be
+   * later, whatever the clocks of servers do. Only if a short lease would be nearly over then, the server's clock counts,
+   * too.
+   *
+   * @returns undefined unless the grant is for a known request of the place and has the lease that this waiter wants, and
+   *   most of it is certainly left
+   */
+  beginOf(grant: Grant, waiter: LockWaiter, now: Moment): Moment | undefined {
+    const { clock } = this.services;
+    const { leaseTime } = waiter.terms;
+    const sent = this.requests.find(({ nonce }) => nonce === grant.nonce)?.sent;
+    const isWanted = leaseTime <= grant.lease && this.grantLease(waiter) === grant.lease;
+    if (sent === undefined || !isWanted || !this.isFor(waiter)) return undefined;
+    const most = (leaseTime * 2) / 3;
+    const granted = clock.after(sent, grant.after);
+    const begun = clock.left(sent, leaseTime, now) < most ? granted : sent;
+    // A lease that begins in the future: the server's clock was advanced, or this machine was suspended.
+    const isInFuture = granted.monotonic > now.monotonic;
+    return isInFuture || clock.left(begun, leaseTime, now) < most || clock.diverged(begun) ? undefined : begun;
   }
 
   /** This request makes or keeps the place. */
@@ -162,17 +186,10 @@ export class PlaceInLine {
     const newNonce = () => (this.attempt?.nonce === undefined ? undefined : this.newNonce());
     const places = (): readonly RegisteredWaiter[] =>
       this.present === undefined ? [] : [{ owner: this.present.owner, settled: false, newNonce }];
-    this.heartbeat ??= new WaiterHeartbeat(
-      this.services,
-      key,
-      type,
-      places,
-      () => this.queue.placeLost(),
-      () => {
-        const { attempt } = this;
-        return attempt && { sent: attempt.sent.monotonic, areKeptLonger: attempt.isPlaceKeptLonger };
-      },
-    );
+    this.heartbeat ??= new WaiterHeartbeat(this.services, key, type, places, this.lapsed, () => {
+      const { attempt } = this;
+      return attempt && { sent: attempt.sent.monotonic, areKeptLonger: attempt.isPlaceKeptLonger };
+    });
     this.heartbeat.start();
   }
 

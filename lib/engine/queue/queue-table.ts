@@ -8,9 +8,7 @@ export type QueueKind = HeldType | 'newest';
 
 /** One lock, or single flight, in one process. */
 export interface LocalQueue {
-  /** Its type, if it is left out. */
-  readonly kind?: QueueKind;
-  readonly type: HeldType;
+  readonly kind: QueueKind;
   readonly name: string;
   readonly key: string;
   readonly holders: readonly HeldLock[];
@@ -53,11 +51,11 @@ export class QueueTable {
   }
 
   add(queue: LocalQueue): void {
-    this.mapOf(queue.kind ?? queue.type).queues.set(queue.name, queue);
+    this.mapOf(queue.kind).queues.set(queue.name, queue);
   }
 
   remove(queue: LocalQueue): void {
-    this.mapOf(queue.kind ?? queue.type).remove(queue);
+    this.mapOf(queue.kind).remove(queue);
   }
 
   /** The queues of all types under this name. */

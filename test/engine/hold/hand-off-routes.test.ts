@@ -6,6 +6,7 @@ import { HandOff } from '../../../lib/engine/hold/hand-off.js';
 import { HeldLock, type LockKeeper, type LockWaiter } from '../../../lib/engine/hold/held-lock.js';
 import type { RecallableRelease } from '../../../lib/engine/hold/recallable-release.js';
 import { Tenure } from '../../../lib/engine/hold/tenure.js';
+import { kindOf, wayOf } from '../../../lib/engine/queue/ways-of-asking.js';
 import { FOREVER } from '../../../lib/engine/terms/duration.js';
 import { type AcquisitionTerms, DEFAULT_TERMS } from '../../../lib/engine/terms/lock-options.js';
 import { Waiter } from '../../../lib/engine/wait/waiter.js';
@@ -61,6 +62,7 @@ describe('a lock that its holder passes on', () => {
         log.push(`transferred: ${state}, departing: ${tenure.isDeparting}, held: ${tenure.isHeld}`);
       },
       resume: () => void log.push('resumed'),
+      passes: (held: HeldLock, next: LockWaiter) => wayOf(kindOf(next.terms)).passes(held, next, tenure),
     };
     const acquire = async () => {
       const request = { key: keeper.key, type, owner: services.newOwner(), leaseTime: LEASE, permits };
@@ -141,7 +143,7 @@ describe('a lock that its holder passes on', () => {
       ['if the next caller waits as the newest one', {}, { newest: true }, nothing],
       ['if it is a fair lock', { type: 'fair' }, {}, nothing],
       ['if it is a read lock', { type: 'read' }, {}, nothing],
-      ['if the next caller wants another type', {}, { type: 'fenced' }, nothing],
+      ['if the next caller reads', { type: 'write' }, { type: 'read' }, nothing],
       ['if the next caller lets fewer hold it', { type: 'permits', permits: 3 }, { permits: 2 }, nothing],
       ['if the next caller lets one hold it', { type: 'permits', permits: 2 }, { permits: undefined }, nothing],
     ])('%s', async (_, mine, theirs, change) => {
@@ -399,7 +401,7 @@ describe('a lock that its holder passes on', () => {
 
     it('leaves its process if the caller that arrives cannot inherit it', async () => {
       const { handOff, release, wait, granted, tenure, answer, released, waiting } = await leaving();
-      const next = wait({ type: 'fenced' });
+      const next = wait({ waitTime: ms(0) });
       expect(handOff.recall(release, next)).toBe(false);
       expect([release.withdrawn, granted, tenure.isHeld, waiting.length]).toEqual([false, [], false, 1]);
       expect(handOff.reserve).toBe(0);

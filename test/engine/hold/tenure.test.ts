@@ -98,37 +98,6 @@ describe('a lock while its process holds it', () => {
     });
   });
 
-  describe('admits', () => {
-    it('everybody if nobody holds it', async () => {
-      const { tenure } = await open();
-      for (const type of ['reentrant', 'read', 'write', 'permits'] as const)
-        expect(tenure.admits({ type, permits: undefined })).toBe(true);
-    });
-
-    it.each([
-      ['reentrant', 'reentrant', false],
-      ['write', 'write', false],
-      ['write', 'read', false],
-      ['read', 'write', false],
-      ['read', 'read', true],
-    ] as const)('beside a holder of type %s one of type %s: %s', async (holder, type, isAdmitted) => {
-      const { tenure, hold } = await open();
-      await hold({ type: holder });
-      expect(tenure.admits({ type, permits: undefined })).toBe(isAdmitted);
-    });
-
-    it('as many as may hold it according to the one that wants it: one if it says nothing', async () => {
-      const { tenure, hold } = await open();
-      await hold({ type: 'permits', permits: 3 });
-      expect(tenure.admits({ type: 'permits', permits: undefined })).toBe(false);
-      expect(tenure.admits({ type: 'permits', permits: 1 })).toBe(false);
-      expect(tenure.admits({ type: 'permits', permits: 2 })).toBe(true);
-      await hold({ type: 'permits', permits: 3 });
-      expect(tenure.admits({ type: 'permits', permits: 2 })).toBe(false);
-      expect(tenure.admits({ type: 'permits', permits: 3 })).toBe(true);
-    });
-  });
-
   describe('is given back', () => {
     it('and departs until the answer comes, which its queue hears of', async () => {
       const { tenure, hold, backend, replies, isTaken, services } = await open();

@@ -1,13 +1,12 @@
-import type { HeldType } from '../../../lib/backends/lock-backend.js';
 import { type LocalQueue, type QueueKind, QueueTable } from '../../../lib/engine/queue/queue-table.js';
 
 describe('the table of the queues', () => {
-  const queueOf = (type: HeldType, name = 'order') => ({ type, name }) as LocalQueue;
-  const TYPES: readonly HeldType[] = ['reentrant', 'read', 'fair', 'fenced', 'flight'];
+  const queueOf = (kind: QueueKind, name = 'order') => ({ kind, name }) as LocalQueue;
+  const KINDS: readonly QueueKind[] = ['reentrant', 'read', 'fair', 'fenced', 'flight'];
 
   const filled = () => {
     const table = new QueueTable();
-    const queues = TYPES.map((type) => queueOf(type));
+    const queues = KINDS.map((kind) => queueOf(kind));
     for (const queue of queues) table.add(queue);
     const [reentrant, readWrite, fair, fenced, flight] = queues;
     return { table, queues, reentrant, readWrite, fair, fenced, flight };
@@ -71,9 +70,9 @@ describe('the table of the queues', () => {
     expect(new Set(table.values())).toEqual(new Set([...queues, other]));
   });
 
-  it.each(TYPES)('removes a queue only if no other has replaced it: type %s', (type) => {
+  it.each(KINDS)('removes a queue only if no other has replaced it: kind %s', (kind) => {
     const table = new QueueTable();
-    const [former, present] = [queueOf(type), queueOf(type)];
+    const [former, present] = [queueOf(kind), queueOf(kind)];
     table.add(former);
     table.add(present);
     table.remove(former);

@@ -288,7 +288,7 @@ function sceneOf<Queue extends LocalQueue>(
   services.work.queues.add(queue);
   const termsOf = (options: Partial<AcquisitionTerms>): AcquisitionTerms => ({
     ...DEFAULT_TERMS,
-    type: queue.type,
+    type: queue.kind === 'newest' ? 'reentrant' : queue.kind,
     permits: undefined,
     waitTime: FOREVER,
     outageTimeout: FOREVER,

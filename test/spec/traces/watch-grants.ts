@@ -1,4 +1,4 @@
-import type { Grant, Wake } from '../../../lib/backends/lock-backend.js';
+import type { Grant } from '../../../lib/backends/lock-backend.js';
 import type { HeldLock } from '../../../lib/engine/hold/held-lock.js';
 import { validity } from '../../../lib/engine/hold/lease-clock.js';
 import { LockQueue } from '../../../lib/engine/queue/lock-queue.js';
@@ -8,11 +8,10 @@ import type { SimulationTrace } from '../../chaos/simulation/simulation-trace.js
 /** Of a class that keeps this to itself. */
 interface Inside {
   readonly services: { readonly backend: SimulatedLink };
-  takeGrant(this: unknown, line: unknown, wake: Wake): boolean;
 }
 
-/** What the message says that a queue has just heard, and which lease the caller wants who is next. */
-const heard = new WeakMap<LockQueue, { readonly grant: Grant; readonly wanted: number }>();
+/** What the message says that a queue begins with, and which lease the caller wants who is next. */
+const believed = new WeakMap<LockQueue, { readonly grant: Grant; readonly wanted: number }>();
 
 /**
  * Writes into the traces of simulations which grants processes believe, and until when they count on them. The engine
@@ -20,23 +19,17 @@ const heard = new WeakMap<LockQueue, { readonly grant: Grant; readonly wanted: n
  */
 export function watchGrants(): void {
   const queue = LockQueue.prototype;
-  const inside = queue as unknown as Inside;
-  const { hold } = queue;
-  const { takeGrant } = inside;
+  const { hold, takeGrant } = queue;
 
-  inside.takeGrant = function (this: LockQueue, line, wake) {
-    const { type, waiting } = this;
-    const terms = waiting.first?.terms;
-    if (wake.kind === 'message' && wake.grant !== undefined && terms !== undefined) {
-      const isPlain = terms.type === type && !terms.fixed && !terms.newest;
-      heard.set(this, { grant: wake.grant, wanted: isPlain ? terms.leaseTime : 0 });
-    }
-    const isTaken = takeGrant.call(this, line, wake);
-    heard.delete(this);
-    return isTaken;
+  queue.takeGrant = function (this: LockQueue, first, owner, grant, begun, now) {
+    const { terms } = first;
+    const isPlain = terms.type === this.type && !terms.fixed && !terms.newest;
+    believed.set(this, { grant, wanted: isPlain ? terms.leaseTime : 0 });
+    takeGrant.call(this, first, owner, grant, begun, now);
+    believed.delete(this);
   };
   queue.hold = function (this: LockQueue, held, now) {
-    const said = heard.get(this);
+    const said = believed.get(this);
     if (said !== undefined) note(this, held, said.grant, said.wanted);
     hold.call(this, held, now);
   };

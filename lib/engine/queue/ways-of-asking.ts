@@ -1,0 +1,25 @@
+import type { HeldType } from '../../backends/lock-backend.js';
+import type { AcquisitionTerms } from '../terms/lock-options.js';
+import { newest } from './newest.js';
+import { oneByOne } from './one-by-one.js';
+import { Permits } from './permits.js';
+import type { QueueKind } from './queue-table.js';
+import { Readers } from './readers.js';
+import type { WayOfAsking } from './way-of-asking.js';
+
+/** The kind of queue in which a caller waits. */
+export function kindOf({ type, newest }: Pick<AcquisitionTerms, 'type' | 'newest'>): QueueKind {
+  return newest ? 'newest' : type;
+}
+
+/** The type of the locks in such a queue; of readers and writers, the one for whom the queue was created. */
+export function typeOf(kind: QueueKind): HeldType {
+  return kind === 'newest' ? 'reentrant' : kind;
+}
+
+/** How the callers of such a queue ask. Ways without a state are shared by all queues. */
+export function wayOf(kind: QueueKind): WayOfAsking {
+  if (kind === 'reentrant' || kind === 'fenced') return oneByOne;
+  if (kind === 'newest') return newest;
+  return kind === 'permits' ? new Permits() : new Readers();
+}
