@@ -5,7 +5,7 @@ import type { LockLostError } from '../errors.js';
 import type { AcquisitionTerms } from '../terms/lock-options.js';
 import type { Waiter } from '../wait/waiter.js';
 import type { Moment } from './lease-clock.js';
-import type { Renewable, RenewalList } from './watchdog.js';
+import type { Renewable, RenewalList } from './renewal-list.js';
 
 /** Reacts when the last share of a held lock is given back, and when the lock is lost. */
 export interface LockKeeper {

@@ -1,5 +1,4 @@
 import { BackendError, type HeldType, type LockBackend, type RenewRequest } from '../../backends/lock-backend.js';
-import { listOf } from '../collections/list-of.js';
 import type { EventHub } from '../events/event-hub.js';
 import { announceRenewalFailed, eventOf } from '../lease/lease-events.js';
 import type { HeldLock } from './held-lock.js';
@@ -18,28 +17,12 @@ export class LockRenewer implements Renewer<HeldLock> {
     private readonly events: EventHub,
   ) {}
 
-  async renew([held]: readonly HeldLock[], leaseTime: number): Promise<readonly boolean[]> {
-    let failed = true;
-    try {
-      held.commandSent();
-      const isHeld = await this.backend.renew(new Renewal(held, leaseTime));
-      failed = false;
-      return listOf(isHeld);
-    } finally {
-      this.settled(held, failed);
-    }
-  }
-
-  renewAlone(held: HeldLock, leaseTime: number): Promise<boolean> {
+  renew(held: HeldLock, leaseTime: number): Promise<boolean> {
     held.commandSent();
     return this.backend.renew(new Renewal(held, leaseTime));
   }
 
   answered(held: HeldLock, failed: boolean): void {
-    this.settled(held, failed);
-  }
-
-  private settled(held: HeldLock, failed: boolean): void {
     held.commandSettled();
     if (!failed) this.failing = false;
   }

@@ -1,16 +1,15 @@
 import type { Runtime, Timer } from '../../backends/runtime.js';
-import { listOf } from '../collections/list-of.js';
 import { ReschedulableTimer } from '../reschedulable-timer.js';
 import { ClockJumps } from './clock-jumps.js';
 import { EventLoopBlocks } from './event-loop-blocks.js';
+import { Extensions } from './extensions.js';
 import { type LeaseClock, type Moment, validity } from './lease-clock.js';
 import type { Loss, LossReason } from './loss-reasons.js';
+import { type Renewable, RenewalList } from './renewal-list.js';
 
 /** How often the clocks are compared and `onHeartbeat` is called while anything is held, in milliseconds. */
 const HEARTBEAT = 1_000;
-/**
- * How many renewals are started at most before the event loop gets a turn, and how many one request carries at most.
- */
+/** How many renewals are started at most before the event loop gets a turn. */
 const RENEWALS_PER_TURN = 512;
 /**
  * The shortest and the longest pause after a failure, in milliseconds. In between, the pause is a twentieth of the
@@ -21,51 +20,16 @@ const LONGEST_PAUSE = 1_000;
 /** How many fixed and extended leases are confirmed at most after an outage. The others end by their timers. */
 const MOST_LOOKUPS = 1_000;
 
-const NO_EXTENSIONS: readonly number[] = [];
-const NOTHING: readonly never[] = [];
-
-/** A thing that the backend keeps for this process until its lease ends: a lock or a permit. */
-export interface Renewable<Thing extends Renewable<Thing>> {
-  /** The requested lease in milliseconds. Each renewal sets the same. */
-  readonly leaseTime: number;
-  /** Whether the user chose the lease, so that it is not renewed. */
-  readonly fixed: boolean;
-  /** The moment before the last confirmed command that set the lease was sent. */
-  readonly confirmed: Moment;
-  /** Milliseconds of lease from {@link confirmed} on. It differs from leaseTime after an extension. */
-  readonly validFor: number;
-  /** When the lease ends unless it is confirmed again, on the monotonic clock. */
-  readonly leaseEnd: number;
-  /** Set at most once. */
-  readonly lost: Error | undefined;
-  /** Records that the backend has set the lease to `leaseTime`, by a command that was sent after `sent`. */
-  confirm(sent: Moment, leaseTime: number): void;
-
-  /** The watchdog's list that contains this thing, and its neighbours there. */
-  list: RenewalList<Thing> | undefined;
-  earlier: Thing | undefined;
-  later: Thing | undefined;
-}
-
 /** Renews things of one kind, and is notified of the results. */
 export interface Renewer<Thing> {
-  /** The things that can be renewed in one request with this one. They may include it. Without it, there are none. */
-  together?(thing: Thing): Iterable<Thing>;
-
   /**
-   * Sets the leases of these things to `leaseTime` from now on. Resolves to false for each thing that the backend does
-   * not hold any more.
+   * Sets the lease of a thing to `leaseTime` from now on. Resolves to false if the backend does not hold it any more.
+   * Several that can share a request are sent together by the renewer.
    *
    * @throws BackendError when the outcome is unknown
    */
-  renew(things: readonly Thing[], leaseTime: number): Promise<readonly boolean[]>;
-
-  /**
-   * Like {@link renew}, for one thing. If it is there, everything is renewed this way, without lists: a process may
-   * hold a hundred thousand locks.
-   */
-  renewAlone?(thing: Thing, leaseTime: number): Promise<boolean>;
-  /** Called when a request of {@link renewAlone} was answered, or has failed. */
+  renew(thing: Thing, leaseTime: number): Promise<boolean>;
+  /** Called when a request of {@link renew} was answered, or has failed. */
   answered?(thing: Thing, failed: boolean): void;
 
   /**
@@ -92,8 +56,7 @@ export interface Renewer<Thing> {
  *
  *   resting   Its lease was confirmed less than a third of it ago. → due when that time is over (or nearly over, so
  *             that renewals travel together), and at the next heartbeat after the clocks of this machine diverged.
- *   due       It is renewed in this turn of the event loop or soon after. → renewing, with the others that share its
- *             request.
+ *   due       It is renewed in this turn of the event loop or soon after. → renewing.
  *   renewing  A request is under way. → resting when confirmed, retrying when the
  *             request fails, lost when the backend does not hold it.
  *   retrying  The last request failed. → due after a pause. All that fail during that pause are retried together.
@@ -114,8 +77,7 @@ export class Watchdog<Thing extends Renewable<Thing>> {
   private readonly retrying = new RenewalList<Thing>();
   /** The timers of timed things. */
   private readonly timers = new Map<Thing, Timer>();
-  /** The lease times of unanswered extensions. */
-  private readonly extensions = new Map<Thing, readonly number[]>();
+  private readonly extensions = new Extensions<Thing>();
   private readonly heartbeat: ReschedulableTimer;
   /** Leases that were confirmed before a jump have to be confirmed again. */
   private readonly jumps: ClockJumps;
@@ -225,6 +187,18 @@ export class Watchdog<Thing extends Renewable<Thing>> {
   }
 
   /**
+   * Renews a thing together with the one that is being renewed, although it need not be renewed yet.
+   *
+   * @returns false if it does not rest
+   */
+  renewEarly(thing: Thing): boolean {
+    if (thing.list !== this.resting) return false;
+    this.resting.remove(thing);
+    this.due.push(thing);
+    return true;
+  }
+
+  /**
    * Confirms as soon as possible what was confirmed last by a request before this moment, on the monotonic clock: since
    * then, the backend was not there for a while, and may have lost its data. What gets no answer is held until its
    * deadline, as always.
@@ -331,47 +305,20 @@ export class Watchdog<Thing extends Renewable<Thing>> {
   private renewWhatIsDue(): boolean {
     const now = this.clock.now();
     const third = this.leaseTime / 3;
-    for (let started = 0; ; ) {
+    for (let started = 0; ; started++) {
       const isFull = started >= RENEWALS_PER_TURN;
       // Things that are due soon are renewed early, so that renewals travel in few commands. A large number is spread
       // over several turns.
       const first = this.due.first ?? this.firstOlderThan(isFull ? third : third - this.leaseTime / 60, now);
       if (first === undefined) return false;
       if (isFull) return true;
-      if (this.renewer.renewAlone !== undefined) {
-        started++;
-        if (this.take(first, now)) this.renewAlone(first, now);
-        continue;
-      }
-      const batch = this.takeBatch(first, now);
-      started += Math.max(1, batch.length);
-      if (batch.length > 0) this.renew(batch, now);
+      if (this.take(first, now)) this.renew(first, now);
     }
   }
 
   private firstOlderThan(age: number, now: Moment): Thing | undefined {
     const { first } = this.resting;
     return first !== undefined && this.clock.age(first.confirmed, now) >= age ? first : undefined;
-  }
-
-  /**
-   * Takes a thing out of its list, with the others that one request can renew. Things whose deadline has passed are
-   * declared lost.
-   */
-  private takeBatch(first: Thing, now: Moment): readonly Thing[] {
-    const { list } = first;
-    const others = this.renewer.together?.(first);
-    const isInTime = this.take(first, now);
-    if (others === undefined) return isInTime ? listOf(first) : NOTHING;
-    // Recently confirmed things are left for a later request.
-    const youngest = list === this.resting ? this.leaseTime / 6 : 0;
-    const batch = isInTime ? [first] : [];
-    for (const thing of others) {
-      if (batch.length === RENEWALS_PER_TURN) break;
-      if (thing.list !== list || this.clock.age(thing.confirmed, now) < youngest) continue;
-      if (this.take(thing, now)) batch.push(thing);
-    }
-    return batch;
   }
 
   /** Takes a thing out of its list. Past its deadline it is declared lost, and the answer is false. */
@@ -384,36 +331,19 @@ export class Watchdog<Thing extends Renewable<Thing>> {
 
   // ── Renewals ───────────────────────────────────────────────────────────────────────────────────────────────────────
 
-  private renewAlone(thing: Thing, sent: Moment): void {
+  private renew(thing: Thing, sent: Moment): void {
     const { renewer } = this;
     this.renewing.push(thing);
     if (this.renewing.first === thing) this.heartbeat.bringForward(this.left(thing, sent));
-    renewer.renewAlone?.(thing, this.longestLease(thing, thing.leaseTime)).then(
+    renewer.renew(thing, this.extensions.longest(thing, thing.leaseTime)).then(
       (isHeld) => {
         renewer.answered?.(thing, false);
         if (thing.list === this.renewing) this.renewed(thing, isHeld, sent);
       },
       (error: Error) => {
         renewer.answered?.(thing, true);
-        this.failed(listOf(thing), error);
+        this.failed(thing, error);
       },
-    );
-  }
-
-  private renew(things: readonly Thing[], sent: Moment): void {
-    let { leaseTime } = things[0];
-    for (const thing of things) {
-      this.renewing.push(thing);
-      leaseTime = this.longestLease(thing, leaseTime);
-      if (this.renewing.first === thing) this.heartbeat.bringForward(this.left(thing, sent));
-    }
-    this.renewer.renew(things, leaseTime).then(
-      (areHeld) => {
-        // Not entries(), which would create two objects for each of a hundred thousand leases.
-        for (let index = 0; index < things.length; index++)
-          if (things[index].list === this.renewing) this.renewed(things[index], areHeld[index], sent);
-      },
-      (error: Error) => this.failed(things, error),
     );
   }
 
@@ -425,19 +355,17 @@ export class Watchdog<Thing extends Renewable<Thing>> {
     this.renewer.renewed(thing);
   }
 
-  private failed(things: readonly Thing[], error: Error): void {
+  private failed(thing: Thing, error: Error): void {
     if (this.closed) return;
     this.failure = error;
-    for (const thing of things) {
-      if (thing.list !== this.renewing) continue;
+    if (thing.list === this.renewing) {
       const left = this.left(thing);
-      if (left <= 0) {
-        this.declareLost(thing, 'failed', error);
-        continue;
+      if (left <= 0) this.declareLost(thing, 'failed', error);
+      else {
+        this.renewing.remove(thing);
+        this.retrying.push(thing);
+        this.renewer.failed(thing, Math.round(left), error);
       }
-      this.renewing.remove(thing);
-      this.retrying.push(thing);
-      this.renewer.failed(thing, Math.round(left), error);
     }
     if (this.retrying.first === undefined || this.retryAt !== Number.POSITIVE_INFINITY) return;
     const pause = Math.min(LONGEST_PAUSE, Math.max(SHORTEST_PAUSE, this.leaseTime / 20));
@@ -465,13 +393,28 @@ export class Watchdog<Thing extends Renewable<Thing>> {
     const sent = this.clock.now();
     // A command that shortens the lease may be executed long before its answer arrives, or without any answer.
     if (this.guards(thing) && validity(leaseTime) < this.left(thing)) this.confirm(thing, sent, leaseTime);
-    this.extensions.set(thing, [...this.extensionsOf(thing), leaseTime]);
-    const answer = this.renewer.renew([thing], leaseTime).finally(() => this.extensionAnswered(thing, leaseTime));
-    return answer.then(([isHeld]) => {
+    const { extensions } = this;
+    extensions.begin(thing, leaseTime);
+    const answer = this.ask(thing, leaseTime).finally(() => extensions.end(thing, leaseTime));
+    return answer.then((isHeld) => {
       if (thing.lost !== undefined || !this.guards(thing)) return;
       if (!isHeld) this.declareLost(thing, reason);
-      else if (this.extensionsOf(thing).every((other) => other >= leaseTime)) this.confirm(thing, sent, leaseTime);
+      else if (extensions.isShortest(thing, leaseTime)) this.confirm(thing, sent, leaseTime);
     });
+  }
+
+  private ask(thing: Thing, leaseTime: number): Promise<boolean> {
+    const { renewer } = this;
+    return renewer.renew(thing, leaseTime).then(
+      (isHeld) => {
+        renewer.answered?.(thing, false);
+        return isHeld;
+      },
+      (error) => {
+        renewer.answered?.(thing, true);
+        throw error;
+      },
+    );
   }
 
   private confirm(thing: Thing, sent: Moment, leaseTime: number): void {
@@ -479,25 +422,6 @@ export class Watchdog<Thing extends Renewable<Thing>> {
     thing.confirm(sent, leaseTime);
     if (thing.fixed || leaseTime > thing.leaseTime) this.setTimer(thing);
     else this.rest(thing);
-  }
-
-  /** A renewal that overtakes an extension must not cut the extension short. */
-  private longestLease(thing: Thing, leaseTime: number): number {
-    let longest = leaseTime;
-    for (const extension of this.extensionsOf(thing)) longest = Math.max(longest, extension);
-    return longest;
-  }
-
-  private extensionsOf(thing: Thing): readonly number[] {
-    return this.extensions.size === 0 ? NO_EXTENSIONS : (this.extensions.get(thing) ?? NO_EXTENSIONS);
-  }
-
-  private extensionAnswered(thing: Thing, leaseTime: number): void {
-    const extensions = this.extensionsOf(thing);
-    const index = extensions.indexOf(leaseTime);
-    const others = extensions.filter((_, i) => i !== index);
-    if (others.length > 0) this.extensions.set(thing, others);
-    else this.extensions.delete(thing);
   }
 
   // ── Things with a timer ────────────────────────────────────────────────────────────────────────────────────────────
@@ -516,7 +440,7 @@ export class Watchdog<Thing extends Renewable<Thing>> {
   private timerFired(thing: Thing): void {
     if (this.left(thing) <= 0) this.declareLost(thing, 'ended');
     else if (thing.fixed) this.setTimer(thing);
-    else this.renew([thing], this.clock.now());
+    else this.renew(thing, this.clock.now());
   }
 
   private clearTimer(thing: Thing): void {
@@ -539,43 +463,5 @@ export class Watchdog<Thing extends Renewable<Thing>> {
   private declareLost(thing: Thing, reason: LossReason, error?: Error): void {
     this.drop(thing);
     this.renewer.lost(thing, this.explain(thing, reason, error));
-  }
-}
-
-/** Things in the order in which their leases end unless confirmed again. A thing is in at most one list. */
-export class RenewalList<Thing extends Renewable<Thing>> {
-  first: Thing | undefined;
-  private last: Thing | undefined;
-
-  push(thing: Thing): void {
-    // Answers arrive roughly in the order of the requests, and most leases have the same length. So the right position
-    // is at or near the end.
-    const { leaseEnd } = thing;
-    let earlier = this.last;
-    while (earlier !== undefined && earlier.leaseEnd > leaseEnd) earlier = earlier.earlier;
-    const later = earlier === undefined ? this.first : earlier.later;
-    thing.list = this;
-    thing.earlier = earlier;
-    thing.later = later;
-    if (earlier === undefined) this.first = thing;
-    else earlier.later = thing;
-    if (later === undefined) this.last = thing;
-    else later.earlier = thing;
-  }
-
-  remove(thing: Thing): void {
-    if (thing.list !== this) return;
-    if (thing.earlier === undefined) this.first = thing.later;
-    else thing.earlier.later = thing.later;
-    if (thing.later === undefined) this.last = thing.earlier;
-    else thing.later.earlier = thing.earlier;
-    thing.earlier = thing.later = thing.list = undefined;
-  }
-
-  moveTo(other: RenewalList<Thing>): void {
-    for (let thing = this.first; thing !== undefined; thing = this.first) {
-      this.remove(thing);
-      other.push(thing);
-    }
   }
 }

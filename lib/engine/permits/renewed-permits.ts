@@ -2,7 +2,8 @@ import type { SynchronizerBackend } from '../../backends/synchronizer-backend.js
 import type { LockLostError } from '../errors.js';
 import type { Moment } from '../hold/lease-clock.js';
 import { type Loss, permitLostError } from '../hold/loss-reasons.js';
-import { type Renewable, type RenewalList, type Renewer, Watchdog } from '../hold/watchdog.js';
+import type { Renewable, RenewalList } from '../hold/renewal-list.js';
+import { type Renewer, Watchdog } from '../hold/watchdog.js';
 import type { Services } from '../services.js';
 import type { Synchronizer } from './synchronizer.js';
 
@@ -39,9 +40,23 @@ class RenewedPermit implements Renewable<RenewedPermit> {
   }
 }
 
+const NONE: ReadonlySet<never> = new Set();
+
+/** How many permits one request renews at most. */
+const LARGEST_REQUEST = 512;
+
+/** One request for several permits. */
+interface PermitRenewal {
+  readonly permits: RenewedPermit[];
+  /** The permits that the backend holds. */
+  readonly held: Promise<ReadonlySet<RenewedPermit>>;
+}
+
 /** The permits of one semaphore that this process renews. */
 class PermitsOfSemaphore {
   readonly byId = new Map<string, RenewedPermit>();
+  /** The request that is sent next, to which permits may be added. */
+  next: PermitRenewal | undefined;
   /** Settles with the last request. */
   lastRequest: Promise<unknown> = Promise.resolve();
   /** Whether the last renewal failed. A warning was then logged. */
@@ -52,7 +67,7 @@ class PermitsOfSemaphore {
 
 /**
  * Renews the permits that this process acquired without a leaseTime, until they are released. The permits of one
- * semaphore are renewed together, up to 512 per request, one request after another. The loss of a permit is emitted as
+ * semaphore are renewed together, one request after another. The loss of a permit is emitted as
  * an event.
  */
 export class RenewedPermits implements Renewer<RenewedPermit> {
@@ -137,15 +152,37 @@ export class RenewedPermits implements Renewer<RenewedPermit> {
 
   // ── For the watchdog: see Renewer ──────────────────────────────────────────────────────────────────────────────────
 
-  together({ siblings }: RenewedPermit): Iterable<RenewedPermit> {
-    return siblings.byId.values();
+  renew(permit: RenewedPermit): Promise<boolean> {
+    const { siblings } = permit;
+    const request = siblings.next ?? this.nextRequest(siblings);
+    request.permits.push(permit);
+    if (request.permits.length === LARGEST_REQUEST) siblings.next = undefined;
+    return request.held.then((held) => held.has(permit));
   }
 
-  renew(permits: readonly RenewedPermit[], leaseTime: number): Promise<readonly boolean[]> {
-    const { siblings } = permits[0];
-    const answer = siblings.lastRequest.then(() => this.send(permits, leaseTime));
-    siblings.lastRequest = answer.catch(() => {});
-    return answer;
+  /** Begins a request, which is sent when the one before was answered. */
+  private nextRequest(siblings: PermitsOfSemaphore): PermitRenewal {
+    const permits: RenewedPermit[] = [];
+    const held = siblings.lastRequest.then(() => {
+      if (siblings.next === request) siblings.next = undefined;
+      return this.send(siblings, permits);
+    });
+    const request = { permits, held };
+    siblings.next = request;
+    siblings.lastRequest = held.catch(() => {});
+    this.fill(siblings);
+    return request;
+  }
+
+  /** Renews others early that can share a request, so that permits that were acquired one by one are renewed together. */
+  private fill({ byId }: PermitsOfSemaphore): void {
+    const { clock } = this.services;
+    const now = clock.now();
+    let room = LARGEST_REQUEST - 1;
+    for (const permit of byId.values()) {
+      if (room === 0) return;
+      if (clock.age(permit.confirmed, now) >= this.leaseTime / 6 && this.watchdog.renewEarly(permit)) room--;
+    }
   }
 
   renewed({ siblings: { semaphore }, id }: RenewedPermit): void {
@@ -175,16 +212,18 @@ export class RenewedPermits implements Renewer<RenewedPermit> {
     this.services.events.emit('lost', { ...PERMIT, name, owner: permit.id, held: undefined, error: permit.lost });
   }
 
-  private async send(permits: readonly RenewedPermit[], leaseTime: number): Promise<readonly boolean[]> {
-    const { siblings } = permits[0];
+  private async send(
+    siblings: PermitsOfSemaphore,
+    permits: readonly RenewedPermit[],
+  ): Promise<ReadonlySet<RenewedPermit>> {
+    const { semaphore, byId } = siblings;
     // Permits that were removed while the previous request was under way may have another lease by now.
-    const wanted = permits.filter((permit) => siblings.byId.get(permit.id) === permit);
-    if (wanted.length === 0) return [];
+    const wanted = permits.filter((permit) => byId.get(permit.id) === permit);
+    if (wanted.length === 0) return NONE;
     const ids = wanted.map(({ id }) => id);
-    const areHeld = await this.backend().renewPermits(siblings.semaphore.key, ids, leaseTime);
+    const areHeld = await this.backend().renewPermits(semaphore.key, ids, this.leaseTime);
     siblings.failing = false;
-    const held = new Set(wanted.filter((_, index) => areHeld[index]));
-    return permits.map((permit) => held.has(permit));
+    return new Set(wanted.filter((_, index) => areHeld[index]));
   }
 
   private forget(permit: RenewedPermit): void {

@@ -70,6 +70,7 @@ export class LockQueue implements LockKeeper, AskingQueue, Asker<LockWaiter, Acq
    * are none.
    */
   private hasTriers = false;
+
   /** @param onIdle called when the queue has nothing left to do */
   constructor(
     private readonly services: Services,

@@ -74,26 +74,11 @@ describe('the renewer of locks', () => {
     return { renewer, held, events, logger, requests, answers, answer, holders };
   };
 
-  it.each<[string, boolean | Error]>([
-    ['held', true],
-    ['gone', false],
-    ['failed', failure],
-  ])('knows of a command about the lock until it is answered: %s', async (_, outcome) => {
-    const { renewer, held, requests, answers } = open();
-    const renewal = renewer.renew([held], 60_000);
-    expect(held.settled).toBe(false);
-    expect(requests).toMatchObject([{ key: 'lock:order', type: 'fair', owner: 'ann:1', leaseTime: 60_000 }]);
-    answers[0](outcome);
-    if (outcome instanceof Error) expect(await errorOf(renewal)).toBe(outcome);
-    else expect(await renewal).toEqual([outcome]);
-    expect(held.settled).toBe(true);
-  });
-
   it.each([false, true])(
-    'treats a lock that it renews alone as unsettled until it hears of the answer (failed: %s)',
+    'knows of a command about the lock until it hears of the answer (failed: %s)',
     async (failed) => {
       const { renewer, held, requests, answers } = open();
-      const renewal = renewer.renewAlone(held, 60_000);
+      const renewal = renewer.renew(held, 60_000);
       expect(requests).toMatchObject([{ key: 'lock:order', type: 'fair', owner: 'ann:1', leaseTime: 60_000 }]);
       answers[0](true);
       expect(await renewal).toBe(true);
@@ -116,28 +101,14 @@ describe('the renewer of locks', () => {
       expect(opened.logger.warnings[0]).toContain("lock 'order'; retrying until its lease ends in 5000 ms: no answer");
     });
 
-    it('once more after a renewal was answered, and not after one that was not', async () => {
-      const opened = open();
-      const { renewer, held, answers } = opened;
-      expect(warns(opened)).toBe(1);
-      const failing = errorOf(renewer.renew([held], 10_000));
-      answers[0](failure);
-      await failing;
-      expect(warns(opened)).toBe(0);
-      const renewal = renewer.renew([held], 10_000);
-      answers[1](true);
-      await renewal;
-      expect(warns(opened)).toBe(1);
-    });
-
-    it('the same if locks are renewed one by one', () => {
+    it('once more after a renewal was answered, and not after one that was not', () => {
       const opened = open();
       const { renewer, held } = opened;
       expect(warns(opened)).toBe(1);
-      void renewer.renewAlone(held, 10_000);
+      void renewer.renew(held, 10_000);
       renewer.answered(held, true);
       expect(warns(opened)).toBe(0);
-      void renewer.renewAlone(held, 10_000);
+      void renewer.renew(held, 10_000);
       renewer.answered(held, false);
       expect(warns(opened)).toBe(1);
     });

@@ -2,7 +2,8 @@ import '../../contract/support/matchers.js';
 import type { Timer } from '../../../lib/backends/runtime.js';
 import { LeaseClock, type Moment, validity } from '../../../lib/engine/hold/lease-clock.js';
 import type { Loss, LossReason } from '../../../lib/engine/hold/loss-reasons.js';
-import { type Renewable, RenewalList, type Renewer, Watchdog } from '../../../lib/engine/hold/watchdog.js';
+import type { Renewable, RenewalList } from '../../../lib/engine/hold/renewal-list.js';
+import { type Renewer, Watchdog } from '../../../lib/engine/hold/watchdog.js';
 import { VirtualRuntime } from '../../support/runtime/virtual-runtime.js';
 import { latch } from '../../support/section.js';
 
@@ -71,6 +72,7 @@ class Kennel implements Renewer<Thing> {
   readonly renewedNames: string[] = [];
   readonly failures: { readonly name: string; readonly remainingTime: number; readonly error: Error }[] = [];
   readonly warnings: string[] = [];
+  readonly answers: { readonly name: string; readonly failed: boolean }[] = [];
   heartbeats = 0;
   readonly losses: SeenLoss[] = [];
   answer: () => Promise<boolean> = async () => true;
@@ -97,11 +99,14 @@ class Kennel implements Renewer<Thing> {
     return thing;
   }
 
-  async renew(things: readonly Thing[], leaseTime: number): Promise<readonly boolean[]> {
+  renew({ name }: Thing, leaseTime: number): Promise<boolean> {
     this.leaseTimes.push(leaseTime);
-    for (const { name } of things) this.renewals.push({ name, at: this.runtime.monotonic() });
-    const isHeld = await this.answer();
-    return things.map(() => isHeld);
+    this.renewals.push({ name, at: this.runtime.monotonic() });
+    return this.answer();
+  }
+
+  answered({ name }: Thing, failed: boolean): void {
+    this.answers.push({ name, failed });
   }
 
   remaining = async (): Promise<number | undefined> => this.left;
@@ -121,41 +126,6 @@ class Kennel implements Renewer<Thing> {
   lost(thing: Thing, { reason, error }: Loss): void {
     thing.lost = new Error(reason);
     this.losses.push({ name: thing.name, reason, at: this.runtime.monotonic(), error });
-  }
-}
-
-/** A watchdog that renews everything one by one. */
-class Soloist extends Kennel {
-  readonly answers: { readonly name: string; readonly failed: boolean }[] = [];
-
-  async renewAlone(thing: Thing, leaseTime: number): Promise<boolean> {
-    const [isHeld] = await this.renew([thing], leaseTime);
-    return isHeld;
-  }
-
-  answered({ name }: Thing, failed: boolean): void {
-    this.answers.push({ name, failed });
-  }
-}
-
-/** A watchdog that renews all of its things together. */
-class Pack extends Kennel {
-  readonly things: Thing[] = [];
-  readonly batches: (readonly string[])[] = [];
-
-  override thing(name: string, confirmed?: Moment): Thing {
-    const thing = super.thing(name, confirmed);
-    this.things.push(thing);
-    return thing;
-  }
-
-  together(): Iterable<Thing> {
-    return this.things;
-  }
-
-  override renew(things: readonly Thing[], leaseTime: number): Promise<readonly boolean[]> {
-    this.batches.push(things.map(({ name }) => name));
-    return super.renew(things, leaseTime);
   }
 }
 
@@ -419,12 +389,6 @@ describe('a lease that is renewed', () => {
     expect(kennel.renewals.slice(512)).toEqual([{ name: 'late', at: THIRD + 400 }]);
   });
 
-  const KINDS: readonly [string, () => Kennel][] = [
-    ['each by a request', () => new Kennel()],
-    ['one by one', () => new Soloist()],
-    ['together', () => new Pack()],
-  ];
-
   /** 600 leases end at once, before any of them is renewed. Returns how many were lost before each turn. */
   const losses = async (kennel: Kennel) => {
     const { runtime } = kennel;
@@ -442,16 +406,16 @@ describe('a lease that is renewed', () => {
     return before;
   };
 
-  it.each(KINDS)('is lost, not renewed, if it has ended by then: %s', async (_, create) => {
-    const kennel = create();
+  it('is lost, not renewed, if it has ended by then', async () => {
+    const kennel = new Kennel();
     await losses(kennel);
     expect(kennel.renewals).toEqual([]);
     expect(kennel.losses).toHaveLength(600);
     expect(kennel.runtime.timers).toBe(0);
   });
 
-  it.each(KINDS.slice(0, 2))('lets the event loop have a turn after 512 that have ended: %s', async (_, create) => {
-    expect(await losses(create())).toEqual([512]);
+  it('lets the event loop have a turn after 512 that have ended', async () => {
+    expect(await losses(new Kennel())).toEqual([512]);
   });
 
   it('is lost at its end also during the pause after a failure', async () => {
@@ -475,8 +439,8 @@ describe('a lease that is renewed', () => {
     expect(kennel.renewals).toEqual([{ name: 'order', at: 300 }]);
   });
 
-  it.each(KINDS)('lets the event loop have a turn after 512 others, if they are renewed %s', async (_, create) => {
-    const kennel = create();
+  it('lets the event loop have a turn after 512 others that are renewed', async () => {
+    const kennel = new Kennel();
     const { runtime } = kennel;
     const turn = runtime.nextTurn.bind(runtime);
     const before: number[] = [];
@@ -664,77 +628,24 @@ describe('a lease that is renewed', () => {
   });
 });
 
-describe('leases that one request renews', () => {
-  it('are renewed in requests of 512 at most', async () => {
-    const pack = new Pack();
-    const { runtime } = pack;
-    for (let i = 0; i < 1_100; i++) pack.guard(`order:${i}`);
-    await runtime.advance(THIRD);
-    expect(pack.batches.map(({ length }) => length)).toEqual([512, 512, 76]);
-  });
-
-  it('are renewed before they are due if that is more than a sixth of the lease after the last time', async () => {
-    const pack = new Pack();
-    const { runtime } = pack;
-    pack.guard('a');
-    await runtime.advance(5_000);
-    pack.guard('b');
-    await runtime.advance(1);
-    pack.guard('c');
-    await runtime.advance(THIRD - 5_001);
-    expect(pack.batches).toEqual([['a', 'b']]);
-  });
-
-  it('are renewed whenever they were confirmed, if the clocks have jumped', async () => {
-    const pack = new Pack();
-    const { runtime } = pack;
-    pack.guard('a');
-    await runtime.advance(400);
-    pack.guard('b');
-    runtime.setWallClock(-3_600_000);
-    await runtime.advance(600);
-    expect(pack.batches).toEqual([['a', 'b']]);
-  });
-
-  it('do not include those that are fixed, extended, or being renewed', async () => {
-    const pack = new Pack();
-    const { runtime, watchdog } = pack;
-    const [a, b] = [pack.guard('a'), pack.guard('b')];
-    pack.things.push(pack.guardFixed('fixed', 60_000));
-    await watchdog.extend(b, 2 * LEASE);
+describe('leases that can share a request', () => {
+  it('are renewed early together with the one that is due, and then rest as long as it does', async () => {
+    const kennel = new Kennel();
+    const { runtime, watchdog } = kennel;
+    kennel.guard('a');
     await runtime.advance(THIRD / 2);
-    watchdog.renewNow(a);
-    const late = latch();
-    pack.answer = () => late.promise.then(() => true);
-    await runtime.advance(0);
-    pack.guard('c', { monotonic: 0, wall: runtime.wall() - THIRD / 2 });
+    const b = kennel.guard('b');
+    const renew = kennel.renew.bind(kennel);
+    const isEarly: boolean[] = [];
+    kennel.renew = (thing, leaseTime) => {
+      isEarly.push(watchdog.renewEarly(b));
+      return renew(thing, leaseTime);
+    };
     await runtime.advance(THIRD / 2);
-    expect(pack.batches).toEqual([['b'], ['a'], ['c']]);
-    late.open();
-    await runtime.settle();
-  });
-
-  it('include those of a request whose first one has ended', async () => {
-    const pack = new Pack();
-    const { runtime } = pack;
-    const sent = pack.clock.now();
-    await runtime.advance(20_000);
-    pack.guard('a', sent);
-    pack.guard('b');
-    runtime.block(10_000);
-    await runtime.advance(0);
-    expect(pack.batches).toEqual([['b']]);
-    expect(pack.losses).toMatchObject([{ name: 'a', reason: 'too-late' }]);
-  });
-
-  it('are confirmed or lost each by its own answer', async () => {
-    const pack = new Pack();
-    const { runtime } = pack;
-    const [, b] = ['a', 'b', 'c'].map((name) => pack.guard(name));
-    pack.renew = async (things) => things.map((thing) => thing !== b);
+    expect(kennel.renewals).toEqual(['a', 'b'].map((name) => ({ name, at: THIRD })));
+    expect(isEarly).toEqual([true, false]);
     await runtime.advance(THIRD);
-    expect(pack.renewedNames).toEqual(['a', 'c']);
-    expect(pack.losses).toMatchObject([{ name: 'b', reason: 'gone' }]);
+    expect(kennel.renewals.slice(2)).toEqual(['a', 'b'].map((name) => ({ name, at: 2 * THIRD })));
   });
 });
 
@@ -886,23 +797,21 @@ describe('a lease that is extended', () => {
   });
 
   it('is not cut short by a renewal that overtakes the extension', async () => {
-    for (const kennel of [new Kennel(), new Soloist()]) {
-      const { runtime, watchdog } = kennel;
-      const thing = kennel.guard('order');
-      kennel.guard('stock');
-      await runtime.advance(9_400);
-      const late = latch();
-      kennel.answer = () => late.promise.then(() => true);
-      const extended = watchdog.extend(thing, 60_000);
-      kennel.answer = async () => true;
-      await runtime.advance(600);
-      expect(kennel.leaseTimes).toEqual([60_000, 60_000, LEASE]);
-      late.open();
-      await extended;
-      await runtime.advance(THIRD);
-      expect(kennel.leaseTimes.slice(3)).toEqual([LEASE]);
-      watchdog.close();
-    }
+    const kennel = new Kennel();
+    const { runtime, watchdog } = kennel;
+    const thing = kennel.guard('order');
+    kennel.guard('stock');
+    await runtime.advance(9_400);
+    const late = latch();
+    kennel.answer = () => late.promise.then(() => true);
+    const extended = watchdog.extend(thing, 60_000);
+    kennel.answer = async () => true;
+    await runtime.advance(600);
+    expect(kennel.leaseTimes).toEqual([60_000, 60_000, LEASE]);
+    late.open();
+    await extended;
+    await runtime.advance(THIRD);
+    expect(kennel.leaseTimes.slice(3)).toEqual([LEASE]);
   });
 
   it.each([
@@ -1112,15 +1021,15 @@ describe('a lease whose holder asks whether it is held', () => {
 
 describe('a lease that began long before it is guarded', () => {
   it('is renewed when a third of it has passed since its beginning, and only then', async () => {
-    const soloist = new Soloist();
-    const { runtime } = soloist;
+    const kennel = new Kennel();
+    const { runtime } = kennel;
     await runtime.advance(7_000);
-    soloist.guard('order', { monotonic: 2_000, wall: soloist.clock.now().wall - 5_000 });
+    kennel.guard('order', { monotonic: 2_000, wall: kennel.clock.now().wall - 5_000 });
     await runtime.advance(4_999);
-    expect(soloist.renewals).toEqual([]);
+    expect(kennel.renewals).toEqual([]);
     await runtime.advance(1_001);
-    expect(soloist.renewals).toHaveLength(1);
-    expect(soloist.renewals[0].at).toBeWithin(2_000 + THIRD - 1_000, 2_000 + THIRD + 1_000);
+    expect(kennel.renewals).toHaveLength(1);
+    expect(kennel.renewals[0].at).toBeWithin(2_000 + THIRD - 1_000, 2_000 + THIRD + 1_000);
   });
 });
 
@@ -1224,60 +1133,5 @@ describe('the heartbeat', () => {
     runtime.block(40_000);
     watchdog.noticeBlock(kennel.clock.now());
     expect(kennel.warnings).toEqual([]);
-  });
-});
-
-describe('the list of leases', () => {
-  const thing = (name: string, end: number) => new Thing(name, { monotonic: 0, wall: 0 }, end, false);
-  const named = (list: RenewalList<Thing>) => {
-    const names: string[] = [];
-    for (let { first: thing } = list; thing !== undefined; thing = thing.later) {
-      names.push(thing.name);
-      expect(names.length).toBeLessThan(20);
-    }
-    return names.join('');
-  };
-
-  it('is in the order in which they end, and in the order of arrival if they end together', () => {
-    const list = new RenewalList<Thing>();
-    for (const [name, end] of [
-      ['c', 30],
-      ['a', 10],
-      ['e', 50],
-      ['b', 20],
-      ['d', 30],
-    ] as const)
-      list.push(thing(name, end));
-    expect(named(list)).toBe('abcde');
-  });
-
-  it.each([
-    ['a', 'bcd'],
-    ['b', 'acd'],
-    ['d', 'abc'],
-    ['ab', 'cd'],
-    ['cd', 'ab'],
-    ['abcd', ''],
-  ])('from which %s are removed keeps the others, and takes new ones', (leaving, others) => {
-    const list = new RenewalList<Thing>();
-    const things = [...'abcd'].map((name, i) => thing(name, i));
-    for (const one of things) list.push(one);
-    for (const one of things) if (leaving.includes(one.name)) list.remove(one);
-    for (const one of things) expect(one.list === list).toBe(others.includes(one.name));
-    expect(named(list)).toBe(others);
-    list.push(thing('z', 100));
-    list.push(thing('y', -100));
-    expect(named(list)).toBe(`y${others}z`);
-  });
-
-  it('can be moved into another one', () => {
-    const list = new RenewalList<Thing>();
-    const other = new RenewalList<Thing>();
-    list.push(thing('a', 10));
-    list.push(thing('c', 30));
-    other.push(thing('b', 20));
-    list.moveTo(other);
-    expect(named(list)).toBe('');
-    expect(named(other)).toBe('abc');
   });
 });

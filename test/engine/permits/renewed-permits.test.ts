@@ -78,6 +78,36 @@ describe('permits that are renewed until they are released', () => {
     expect(requests).toEqual([['a', 'b'], ['c']]);
   });
 
+  it('are renewed in requests of 512 at most', async () => {
+    add(mail, ...Array.from({ length: 1_100 }, (_, i) => `${i}`));
+    await runtime.advance(LEASE / 2);
+    expect(requests.map(({ length }) => length)).toEqual([512, 512, 76]);
+  });
+
+  it('are renewed with others if that is more than a sixth of the lease after the last time', async () => {
+    add(mail, 'a');
+    await runtime.advance(LEASE / 6);
+    add(mail, 'b');
+    add(sms, 'c');
+    await runtime.advance(1);
+    add(mail, 'd');
+    await runtime.advance(LEASE / 6 - 1);
+    expect(requests).toEqual([['a', 'b']]);
+  });
+
+  it('that wait for the answer to an earlier request are renewed in requests of 512 at most, too', async () => {
+    const late = latch();
+    answer = late.promise;
+    add(mail, 'a');
+    await runtime.advance(LEASE / 3);
+    for (const part of ['b', 'c']) add(mail, ...Array.from({ length: 400 }, (_, i) => `${part}${i}`));
+    await runtime.advance(LEASE / 3);
+    expect(requests).toHaveLength(1);
+    late.open();
+    await runtime.settle();
+    expect(requests.map(({ length }) => length)).toEqual([1, 512, 288]);
+  });
+
   it('have an event for each renewal, if somebody listens', async () => {
     add(mail, 'a', 'b');
     await runtime.advance(LEASE / 2);
