@@ -1,7 +1,7 @@
 // The lock service without NestJS: no file that this one imports, directly or indirectly, imports a NestJS package.
 export type { HeldType, LockType } from './backends/lock-backend.js';
-export { MemoryBackend } from './backends/memory/memory-backend.js';
-export { MemoryStore } from './backends/memory/memory-store.js';
+export { MemoryBackend } from './backends/redis/in-process/memory-backend.js';
+export { MemoryStore } from './backends/redis/in-process/memory-store.js';
 export type { SemaphoreType, SynchronizerType } from './backends/synchronizer-state.js';
 export type { HolderClient } from './engine/clients/describe-holder.js';
 export {

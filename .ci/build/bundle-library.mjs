@@ -2,6 +2,7 @@
 //   cjs/chunks/core.js   what nestjs-redis-lock/core needs, and what uses no package
 //   cjs/chunks/dashboard.js   what one entry needs besides, without NestJS
 //   cjs/chunks/nest.js   what uses NestJS, in esm/chunks too
+//   cjs/chunks/open-server.js   the server in this process, which is loaded where locks are kept in memory
 // What does not use NestJS is there once, for import and for require: the files in esm pass it on. So a class of it is
 // declared once in a process, however it is imported: there is no second LockService, which NestJS would not inject.
 // What uses NestJS 12, which consists of ES modules, has to be one itself for jest. Functions, classes and lines stay,
@@ -32,6 +33,7 @@ export async function bundleLibrary(modules, target) {
     exports: 'named',
     esModule: true,
     interop: 'auto',
+    dynamicImportInCjs: false,
     plugins: [compact(), namesBeside(), withoutCommands()],
   });
   // Only what programs import needs types.
@@ -121,7 +123,11 @@ function passedOnFrom(folder, shared) {
   return {
     name: 'passed-on-from',
     generateBundle(_options, bundle) {
-      for (const { fileName, exports, isEntry } of sharedChunks(bundle, this.getModuleInfo)) {
+      for (const { fileName, exports, isEntry, isDynamicEntry } of sharedChunks(bundle, this.getModuleInfo)) {
+        if (isDynamicEntry) {
+          delete bundle[fileName];
+          continue;
+        }
         const file = besides(folder, fileName);
         bundle[fileName].code = `export { ${exports.join(', ')} } from '${isEntry ? file : namesFile(file)}';\n`;
         shared.add(fileName);
@@ -171,7 +177,9 @@ function namesBeside() {
   return {
     name: 'names-beside',
     generateBundle(_options, bundle) {
-      for (const { fileName, exports } of sharedChunks(bundle, this.getModuleInfo).filter(({ isEntry }) => !isEntry)) {
+      for (const { fileName, exports } of sharedChunks(bundle, this.getModuleInfo).filter(
+        (chunk) => !chunk.isEntry && !chunk.isDynamicEntry,
+      )) {
         const lines = exports.map((name) => `exports.${name} = chunk.${name};\n`);
         const source = `'use strict';\nconst chunk = require('./${posix.basename(fileName)}');\n${lines.join('')}`;
         this.emitFile({ type: 'asset', fileName: namesFile(fileName), source });

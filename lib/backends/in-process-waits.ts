@@ -1,4 +1,4 @@
-import { ExpiringMap } from './memory/expiring-map.js';
+import { ExpiringMap } from './expiring-map.js';
 import type { WaitBackend, WaitChange } from './wait-backend.js';
 
 /** The waits of one owner. */

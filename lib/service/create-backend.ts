@@ -1,7 +1,7 @@
 import type { LockBackend } from '../backends/lock-backend.js';
-import { MemoryBackend } from '../backends/memory/memory-backend.js';
-import { MemoryStore } from '../backends/memory/memory-store.js';
 import { QuorumBackend } from '../backends/quorum/quorum-backend.js';
+import { MemoryBackend } from '../backends/redis/in-process/memory-backend.js';
+import { MemoryStore } from '../backends/redis/in-process/memory-store.js';
 import { RedisBackend } from '../backends/redis/redis-backend.js';
 import type { Runtime } from '../backends/runtime.js';
 import { LockConfigurationError } from '../engine/errors.js';

@@ -1,9 +1,9 @@
 import { AssertionError } from 'node:assert';
 import { BackendError } from '../backends/backend-error.js';
 import { type LockBackend, SingleNodeWatch } from '../backends/lock-backend.js';
-import { MemoryBackend } from '../backends/memory/memory-backend.js';
-import { MemoryStore } from '../backends/memory/memory-store.js';
 import { printsAs } from '../backends/prints-as.js';
+import { MemoryBackend } from '../backends/redis/in-process/memory-backend.js';
+import { MemoryStore } from '../backends/redis/in-process/memory-store.js';
 import type { Runtime } from '../backends/runtime.js';
 import { nodeRuntime } from '../engine/node-runtime.js';
 import type { LockOptions } from '../engine/terms/lock-options.js';
@@ -144,7 +144,15 @@ function notHeld(name: string, operator: string): AssertionError {
 export type LockTestingOptions = Omit<RedisLockOptions, 'connection' | 'backend' | 'quorum'>;
 
 /** Methods that would not send a request to a server. */
-const LOCAL: readonly (string | symbol)[] = ['canAcquireTogether', 'subscribe', 'listen', 'listenToClient', 'close'];
+const LOCAL: readonly (string | symbol)[] = [
+  'canAcquireTogether',
+  'subscribe',
+  'listen',
+  'listenToClient',
+  'begun',
+  'keepAlive',
+  'close',
+];
 
 /** A backend whose calls fail while `isDown()`, as if Redis were down. */
 function failingBackend(backend: LockBackend, runtime: Runtime, isDown: () => boolean): LockBackend {

@@ -1,5 +1,5 @@
-import { MemoryBackend } from '../../lib/backends/memory/memory-backend.js';
-import { MemoryStore } from '../../lib/backends/memory/memory-store.js';
+import { MemoryBackend } from '../../lib/backends/redis/in-process/memory-backend.js';
+import { MemoryStore } from '../../lib/backends/redis/in-process/memory-store.js';
 import { LockKeyError } from '../../lib/engine/errors.js';
 import { LockEngine } from '../../lib/engine/lock-engine.js';
 import { ENGINE_DEFAULTS } from '../support/engine-defaults.js';

@@ -115,26 +115,26 @@ describe('shutdown', () => {
       expect(await errorOf(refused)).toMatchObject({ name: 'LockAbortedError', byShutdown: true });
   });
 
-  it('serves those who wait behind a body of this process', async () => {
+  it.each([
+    ['a lock', 'order', {}],
+    ['several locks', ['order', 'stock'], {}],
+    ['the newest call of a lock', 'order', { newest: true }],
+    ['a fair lock', 'order', { type: 'fair' }],
+  ] as const)('serves those who wait for %s behind a body of this process', async (_, names, options) => {
     const { locks, runtime } = await world.process(settings);
     const end = latch();
-    const kinds = [
-      (served: () => Promise<void>) => locks.withLock('order', served),
-      (served: () => Promise<void>) => locks.withLock(['order', 'stock'], served),
-      (served: () => Promise<void>) => locks.withLock('order', { newest: true }, served),
-      (served: () => Promise<void>) => locks.withLock('order', { type: 'fair' }, served),
-    ];
-    let count = 0;
-    const served = async () => void count++;
+    let isServed = false;
     const body = locks.withLock('order', () => end.promise);
     await runtime.settle();
-    const waiting = kinds.map((call) => call(served));
+    const waiting = locks.withLock(names, options, async () => {
+      isServed = true;
+    });
     await runtime.advance(100);
     const drained = locks.drain();
     await runtime.advance(5_000);
     end.open();
-    await runtime.until(Promise.all([body, ...waiting, drained]));
-    expect(count).toBe(kinds.length);
+    await runtime.until(Promise.all([body, waiting, drained]));
+    expect(isServed).toBe(true);
   });
 
   it('shares the result of a flight with those who wait for it', async () => {

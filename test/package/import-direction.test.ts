@@ -26,7 +26,7 @@ const ALLOWED = [
 
 const DENIED = [
   ['lib/engine/lease/lease.ts', '../../backends/redis/redis-backend.js'],
-  ['lib/engine/lease/lease.ts', '../../backends/memory/memory-backend.js'],
+  ['lib/engine/lease/lease.ts', '../../backends/redis/in-process/memory-backend.js'],
   ['lib/engine/lease/lease.ts', '../../handles/fair-lock.js'],
   ['lib/engine/lease/lease.ts', '../../nest/redis-lock.module.js'],
   ['lib/engine/lease/lease.ts', '../../service/lock-service.js'],
@@ -37,8 +37,8 @@ const DENIED = [
   ['lib/handles/fair-lock.ts', 'ioredis'],
   ['lib/backends/runtime.ts', '../engine/lease/lease.js'],
   ['lib/backends/redis/redis-backend.ts', '../../engine/errors.js'],
-  ['lib/backends/memory/memory-backend.ts', '../../handles/fair-lock.js'],
-  ['lib/backends/memory/memory-backend.ts', '@nestjs/common'],
+  ['lib/backends/redis/in-process/memory-backend.ts', '../../../handles/fair-lock.js'],
+  ['lib/backends/redis/in-process/memory-backend.ts', '@nestjs/common'],
   ['lib/service/create-lock-service.ts', '@nestjs/common'],
   ['lib/service/create-lock-service.ts', '../nest/redis-lock.module.js'],
   ['lib/core.ts', '@nestjs/common'],

@@ -141,7 +141,7 @@ describe('the source of the library', () => {
 
   it.each([
     ['lib/engine/a.ts', 'lib/backends/runtime.ts', true],
-    ['lib/engine/a.ts', 'lib/backends/memory/memory-backend.ts', false],
+    ['lib/engine/a.ts', 'lib/backends/redis/in-process/memory-backend.ts', false],
     ['lib/engine/a.ts', 'lib/handles/fair-lock.ts', false],
     ['lib/backends/redis/a.ts', 'lib/engine/errors.ts', false],
     ['lib/service/a.ts', 'lib/backends/redis/redis-backend.ts', true],

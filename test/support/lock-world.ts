@@ -1,7 +1,7 @@
 import type { LockBackend } from '../../lib/backends/lock-backend.js';
-import { MemoryBackend } from '../../lib/backends/memory/memory-backend.js';
-import { MemoryStore } from '../../lib/backends/memory/memory-store.js';
 import { toClientId } from '../../lib/backends/owner-ids.js';
+import { MemoryBackend } from '../../lib/backends/redis/in-process/memory-backend.js';
+import { MemoryStore } from '../../lib/backends/redis/in-process/memory-store.js';
 import type { Runtime } from '../../lib/backends/runtime.js';
 import type { LockLogger } from '../../lib/engine/events/lock-logger.js';
 import { LockEngine } from '../../lib/engine/lock-engine.js';
@@ -94,7 +94,7 @@ export class LockWorld {
     const { connection, commandTimeout, runtime = new CountingRuntime(), client, ...own } = settings;
     const clientId = client?.id ?? toClientId(runtime.uuid());
     const logger = new RecordingLogger();
-    const inner = client?.backend ?? (await this.makeBackend(runtime, clientId, connection, commandTimeout));
+    const inner = client?.backend ?? (await this.makeBackend(runtime, connection, commandTimeout));
     const backend = new WatchedBackend(inner, runtime);
     const locks = new LockService(
       new LockEngine({
@@ -148,15 +148,13 @@ export class LockWorld {
 
   private async makeBackend(
     runtime: Runtime,
-    clientId: string,
     connection: Connection = this.redis?.url,
     commandTimeout = 2_000,
   ): Promise<LockBackend> {
     if (this.store === 'memory') return new MemoryBackend({ runtime, store: this.memory });
     const { RedisBackend } = await import('../../lib/backends/redis/redis-backend.js');
     return new RedisBackend({
-      connection: connection,
-      clientId,
+      connection,
       commandTimeout,
       runtime: nodeRuntime,
       shardedPubSub: 'auto',

@@ -1,5 +1,5 @@
-import { MemoryBackend } from '../../lib/backends/memory/memory-backend.js';
-import { MemoryStore } from '../../lib/backends/memory/memory-store.js';
+import { MemoryBackend } from '../../lib/backends/redis/in-process/memory-backend.js';
+import { MemoryStore } from '../../lib/backends/redis/in-process/memory-store.js';
 import type { Runtime } from '../../lib/backends/runtime.js';
 import { nodeRuntime } from '../../lib/engine/node-runtime.js';
 import { createLockServiceWith } from '../../lib/service/create-lock-service.js';

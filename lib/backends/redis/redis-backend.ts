@@ -22,6 +22,7 @@ import {
   type WaiterRef,
   type Wake,
 } from '../lock-backend.js';
+import { clientOf } from '../owner-ids.js';
 import { printsAs } from '../prints-as.js';
 import type { QuorumMember } from '../quorum/quorum-member.js';
 import { REPLICAS_CONFIRM } from '../reasons-to-confirm.js';
@@ -53,8 +54,6 @@ import { RedisLine } from './redis-line.js';
 export interface RedisBackendOptions {
   readonly connection: Connection | TopologyFactory;
   readonly runtime: Runtime;
-  /** The `<clientId>` of this process's owners. */
-  readonly clientId: string;
   /** Milliseconds within which every call is answered. */
   readonly commandTimeout: number;
   readonly shardedPubSub: 'auto' | 'on' | 'off';
@@ -164,7 +163,7 @@ export class RedisBackend implements QuorumMember {
     return this.line !== undefined;
   }
 
-  get health(): NodeWatch {
+  get health(): NodeWatch | undefined {
     return this.connection.health;
   }
 
@@ -296,10 +295,10 @@ export class RedisBackend implements QuorumMember {
    * @param received how many clients received it, as the server counts them
    * @param head the waiter that the message of a fair lock is for
    */
-  private countListeners({ key, type }: OwnerRef, received: number, head: string | undefined): number {
+  private countListeners({ key, type, owner }: OwnerRef, received: number, head: string | undefined): number {
     if (this.connection.isCluster && !(hasLine(type) && this.line)) return Math.max(1, received);
     if (received === 0) return 0;
-    return Math.max(0, received - (this.channels.isSubscribed(key, type, this.options.clientId, head) ? 1 : 0));
+    return Math.max(0, received - (this.channels.isSubscribed(key, type, clientOf(owner), head) ? 1 : 0));
   }
 }
 

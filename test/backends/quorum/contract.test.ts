@@ -1,6 +1,6 @@
-import { MemoryBackend } from '../../../lib/backends/memory/memory-backend.js';
-import { MemoryStore } from '../../../lib/backends/memory/memory-store.js';
 import { QuorumBackend } from '../../../lib/backends/quorum/quorum-backend.js';
+import { MemoryBackend } from '../../../lib/backends/redis/in-process/memory-backend.js';
+import { MemoryStore } from '../../../lib/backends/redis/in-process/memory-store.js';
 import { describeLockBackend } from '../../contract/describe-lock-backend.js';
 import { VirtualRuntime } from '../../support/runtime/virtual-runtime.js';
 import { describeQuorum } from './describe-quorum.js';

@@ -32,7 +32,6 @@ export function connectQuorum(
       new RedisBackend({
         connection: url,
         runtime: nodeRuntime,
-        clientId: id,
         commandTimeout,
         shardedPubSub: 'auto',
         minReplicas: 0,

@@ -1,7 +1,7 @@
 import { BackendError } from '../../../lib/backends/lock-backend.js';
-import { MemoryBackend } from '../../../lib/backends/memory/memory-backend.js';
-import { MemoryStore } from '../../../lib/backends/memory/memory-store.js';
 import { QuorumBackend } from '../../../lib/backends/quorum/quorum-backend.js';
+import { MemoryBackend } from '../../../lib/backends/redis/in-process/memory-backend.js';
+import { MemoryStore } from '../../../lib/backends/redis/in-process/memory-store.js';
 import { openVirtualWorld } from '../../support/lock-world.js';
 import { VirtualRuntime } from '../../support/runtime/virtual-runtime.js';
 import { latch } from '../../support/section.js';
@@ -81,7 +81,7 @@ describe('an acquisition that a majority did not grant', () => {
     if (found === 'free') await release();
     const sentTwice: Disturbance = async (execute) => {
       runtime.timer(500, () => void execute());
-      return { ...(await execute()), validUntil: runtime.monotonic() + 1_000 };
+      return { ...(await execute()), validUntil: runtime.wall() + 1_000 };
     };
     nodes[0].disturb(sentTwice, 'acquire');
     expect(await runtime.until(quorum.acquire(request('own:1')))).toMatchObject({ acquired: false, spent: true });
@@ -101,7 +101,7 @@ describe('a lock of which a node may execute the acquisition once more', () => {
     const { runtime, nodes, quorum, owners } = openQuorum();
     const own = { key: KEY, type: 'reentrant', owner: 'own:1' } as const;
     nodes[0].disturb(async (execute) => {
-      const validUntil = runtime.monotonic() + 1_000;
+      const validUntil = runtime.wall() + 1_000;
       runtime.timer(500, () => void execute());
       const reply = await execute();
       if (kind === 'has not answered') throw new BackendError('no answer', 'unavailable', 'unknown', { validUntil });

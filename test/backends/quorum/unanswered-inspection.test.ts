@@ -1,7 +1,7 @@
 import { BackendError } from '../../../lib/backends/lock-backend.js';
-import { MemoryBackend } from '../../../lib/backends/memory/memory-backend.js';
-import { MemoryStore } from '../../../lib/backends/memory/memory-store.js';
 import { QuorumBackend } from '../../../lib/backends/quorum/quorum-backend.js';
+import { MemoryBackend } from '../../../lib/backends/redis/in-process/memory-backend.js';
+import { MemoryStore } from '../../../lib/backends/redis/in-process/memory-store.js';
 import type { LockLease } from '../../../lib/engine/lease/lock-lease.js';
 import { LockEngine } from '../../../lib/engine/lock-engine.js';
 import { LockService } from '../../../lib/service/lock-service.js';

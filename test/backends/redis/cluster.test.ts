@@ -32,7 +32,6 @@ describe('a Redis cluster', () => {
     const backend = new RedisBackend({
       connection: { nodes: cluster.nodes },
       runtime: nodeRuntime,
-      clientId: CLIENT,
       commandTimeout: 5_000,
       shardedPubSub: 'auto',
       minReplicas: 0,
@@ -78,7 +77,7 @@ describe('a Redis cluster', () => {
     'tells clients of forced releases, whichever slots the locks are in: sharded pub/sub %s',
     async (shardedPubSub) => {
       const holder = open({ shardedPubSub });
-      const other = open({ shardedPubSub, clientId: 'other' });
+      const other = open({ shardedPubSub });
       const heard: unknown[] = [];
       await holder.listenToClient(CLIENT, (removal) => heard.push(removal)).ready;
       const locks = Array.from({ length: 12 }, () => request());
@@ -122,7 +121,7 @@ describe('a Redis cluster', () => {
   });
 
   it.each(['auto', 'off'] as const)('wakes a waiter wherever its lock is, sharded: %s', async (shardedPubSub) => {
-    const [waiting, holding] = [open({ shardedPubSub }), open({ shardedPubSub, clientId: 'other' })];
+    const [waiting, holding] = [open({ shardedPubSub }), open({ shardedPubSub })];
     const locks = Array.from({ length: 12 }, () => request());
     const recorders = locks.map(() => new WakeRecorder());
     await Promise.all(

@@ -26,7 +26,6 @@ describe('how a cluster is asked for sharded pub/sub', () => {
     const backend = new RedisBackend({
       connection,
       runtime: nodeRuntime,
-      clientId: CLIENT,
       commandTimeout: 5_000,
       shardedPubSub: 'auto',
       minReplicas: 0,

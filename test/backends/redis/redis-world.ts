@@ -42,7 +42,6 @@ export class RedisWorld {
     const backend = new RedisBackend({
       connection: this.server.url,
       runtime: nodeRuntime,
-      clientId: CLIENT,
       commandTimeout: 5_000,
       shardedPubSub: 'auto',
       minReplicas: 0,

@@ -172,7 +172,7 @@ describe('subscriptions in Redis', () => {
     const backend = world.backend();
     const lock = world.request();
     const { ready } = subscribe(backend, lock.key);
-    const others = [world.backend({ clientId: 'b' }), world.backend({ clientId: 'c' })];
+    const others = [world.backend(), world.backend()];
     await ready;
     for (const other of others) await subscribe(other, lock.key).ready;
     await backend.acquire(lock);

@@ -71,7 +71,6 @@ export async function measurePlaces(server: RedisServer): Promise<number> {
   const clientId = toClientId(randomUUID());
   const backend = new RedisBackend({
     connection: server.url,
-    clientId,
     commandTimeout: 2_000,
     runtime: nodeRuntime,
     shardedPubSub: 'auto',

@@ -3,8 +3,8 @@
  * was found, and the seed. To run it again: PROPERTY_SEED=<seed> npm run suite -- chaos -t 'any order'.
  */
 import fc from 'fast-check';
-import { MemoryBackend } from '../../../lib/backends/memory/memory-backend.js';
-import { MemoryStore } from '../../../lib/backends/memory/memory-store.js';
+import { MemoryBackend } from '../../../lib/backends/redis/in-process/memory-backend.js';
+import { MemoryStore } from '../../../lib/backends/redis/in-process/memory-store.js';
 import type { RedisBackend } from '../../../lib/backends/redis/redis-backend.js';
 import { nodeRuntime } from '../../../lib/engine/node-runtime.js';
 import { redisFixture } from '../../contract/support/redis-fixture.js';

@@ -1,7 +1,7 @@
 import type { LockBackend } from '../../../lib/backends/lock-backend.js';
-import { MemoryBackend } from '../../../lib/backends/memory/memory-backend.js';
-import { MemoryStore } from '../../../lib/backends/memory/memory-store.js';
 import { toClientId } from '../../../lib/backends/owner-ids.js';
+import { MemoryBackend } from '../../../lib/backends/redis/in-process/memory-backend.js';
+import { MemoryStore } from '../../../lib/backends/redis/in-process/memory-store.js';
 import { LockSupersededError } from '../../../lib/engine/errors.js';
 import type { Lease } from '../../../lib/engine/lease/lease.js';
 import { ms, openVirtualWorld, type VirtualProcess } from '../../support/lock-world.js';

@@ -24,7 +24,6 @@ describe('a lock that another client claims', () => {
     forger = new RedisBackend({
       connection: redis.url,
       runtime: nodeRuntime,
-      clientId: 'forger',
       commandTimeout: 2_000,
       shardedPubSub: 'auto',
       minReplicas: 0,

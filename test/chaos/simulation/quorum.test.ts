@@ -1,5 +1,3 @@
-import { MemoryBackend } from '../../../lib/backends/memory/memory-backend.js';
-import { MemoryStore } from '../../../lib/backends/memory/memory-store.js';
 import { QuorumBackend } from '../../../lib/backends/quorum/quorum-backend.js';
 import type { QuorumMember } from '../../../lib/backends/quorum/quorum-member.js';
 import type { Lease } from '../../../lib/engine/lease/lease.js';
@@ -8,6 +6,8 @@ import { LockService } from '../../../lib/service/lock-service.js';
 import { ENGINE_DEFAULTS } from '../../support/engine-defaults.js';
 import { ms, RecordingLogger } from '../../support/lock-world.js';
 import { VirtualRuntime } from '../../support/runtime/virtual-runtime.js';
+import { MemoryBackend } from './twin/memory-backend.js';
+import { MemoryStore } from './twin/memory-store.js';
 import { type NetworkConditions, UnreliableNode } from './unreliable-node.js';
 
 const SERVICES = 3;

@@ -13,7 +13,6 @@ function connect(connection: Connection): Client {
   const backend = new RedisBackend({
     connection,
     runtime: nodeRuntime,
-    clientId: id,
     // The contract is not about slow servers. Results of a megabyte take a busy one seconds.
     commandTimeout: 20_000,
     shardedPubSub: 'auto',

@@ -23,10 +23,11 @@ const HOUR = 3_600_000;
 describe('a release in the background', () => {
   const world = openVirtualWorld();
 
-  /** A process whose acquisition got no answer, and may be executed until this time of the backend's clock. */
-  const afterLostAcquisition = async (validUntil: number, settings = {}) => {
+  /** A process whose acquisition got no answer, and may be executed for this time of the backend's clock. */
+  const afterLostAcquisition = async (validFor: number, settings = {}) => {
     const process = await world.process(settings);
-    const { locks, backend } = process;
+    const { locks, backend, runtime } = process;
+    const validUntil = runtime.wall() + validFor;
     backend.disturb(async () => {
       throw new BackendError('no answer in time', 'unavailable', 'unknown', { validUntil });
     }, 'acquire');
@@ -36,8 +37,7 @@ describe('a release in the background', () => {
 
   it('is repeated until the acquisition cannot be executed any more, by the clock of the backend', async () => {
     const { backend, runtime } = await afterLostAcquisition(2_000);
-    const start = runtime.monotonic();
-    backend.disturb(async () => ({ released: false, listeners: 0, at: runtime.monotonic() - start }), 'release');
+    backend.disturb(async () => ({ released: false, listeners: 0, at: runtime.wall() }), 'release');
     await runtime.advance(1_900);
     const during = backend.count('release');
     expect(during).toBeGreaterThan(2);
@@ -66,8 +66,7 @@ describe('a release in the background', () => {
 
   it('continues for as long as a long commandTimeout lets the acquisition be executed', async () => {
     const { backend, runtime } = await afterLostAcquisition(5 * 60_000, { commandTimeout: ms(5 * 60_000) });
-    const start = runtime.monotonic();
-    backend.disturb(async () => ({ released: false, listeners: 0, at: runtime.monotonic() - start }), 'release');
+    backend.disturb(async () => ({ released: false, listeners: 0, at: runtime.wall() }), 'release');
     await runtime.advance(4 * 60_000);
     const sent = backend.count('release');
     await runtime.advance(50_000);

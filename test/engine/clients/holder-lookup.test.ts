@@ -1,6 +1,6 @@
 import type { ClientRecord, LockBackend } from '../../../lib/backends/lock-backend.js';
-import { MemoryBackend } from '../../../lib/backends/memory/memory-backend.js';
-import { MemoryStore } from '../../../lib/backends/memory/memory-store.js';
+import { MemoryBackend } from '../../../lib/backends/redis/in-process/memory-backend.js';
+import { MemoryStore } from '../../../lib/backends/redis/in-process/memory-store.js';
 import type { HolderClient } from '../../../lib/engine/clients/describe-holder.js';
 import { HolderLookup } from '../../../lib/engine/clients/holder-lookup.js';
 import { FOREVER } from '../../../lib/engine/terms/duration.js';

@@ -1,6 +1,6 @@
 import { BackendError, type LockBackend } from '../../../lib/backends/lock-backend.js';
-import { MemoryBackend } from '../../../lib/backends/memory/memory-backend.js';
-import { MemoryStore } from '../../../lib/backends/memory/memory-store.js';
+import { MemoryBackend } from '../../../lib/backends/redis/in-process/memory-backend.js';
+import { MemoryStore } from '../../../lib/backends/redis/in-process/memory-store.js';
 import {
   LockBusyError,
   LockConfigurationError,

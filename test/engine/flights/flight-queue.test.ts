@@ -6,8 +6,8 @@ import type {
   FlightRun,
   Wake,
 } from '../../../lib/backends/lock-backend.js';
-import { MemoryBackend } from '../../../lib/backends/memory/memory-backend.js';
-import { MemoryStore } from '../../../lib/backends/memory/memory-store.js';
+import { MemoryBackend } from '../../../lib/backends/redis/in-process/memory-backend.js';
+import { MemoryStore } from '../../../lib/backends/redis/in-process/memory-store.js';
 import { LockBusyError, LockUnavailableError } from '../../../lib/engine/errors.js';
 import { FlightQueue, FlightWaiter, type SharedResult } from '../../../lib/engine/flights/flight-queue.js';
 import { toFlightTerms } from '../../../lib/engine/flights/flight-terms.js';

@@ -1,6 +1,6 @@
-import { MemoryBackend } from '../../../lib/backends/memory/memory-backend.js';
-import { MemoryStore } from '../../../lib/backends/memory/memory-store.js';
 import { QuorumBackend } from '../../../lib/backends/quorum/quorum-backend.js';
+import { MemoryBackend } from '../../../lib/backends/redis/in-process/memory-backend.js';
+import { MemoryStore } from '../../../lib/backends/redis/in-process/memory-store.js';
 import { nodeRuntime } from '../../../lib/engine/node-runtime.js';
 import { createLockService } from '../../../lib/service/create-lock-service.js';
 import { NOTHING, openWorld } from '../../support/lock-world.js';

@@ -1,6 +1,6 @@
 import { BackendError } from '../../../lib/backends/backend-error.js';
-import { MemoryBackend } from '../../../lib/backends/memory/memory-backend.js';
-import { MemoryStore } from '../../../lib/backends/memory/memory-store.js';
+import { MemoryBackend } from '../../../lib/backends/redis/in-process/memory-backend.js';
+import { MemoryStore } from '../../../lib/backends/redis/in-process/memory-store.js';
 import type { Subscription, Wake } from '../../../lib/backends/subscription.js';
 import type { RequestId } from '../../../lib/backends/synchronizer-backend.js';
 import { LockAbortedError, LockBusyError, LockKeyError, LockUnavailableError } from '../../../lib/engine/errors.js';

@@ -1,7 +1,7 @@
 import type { ModuleMetadata } from '@nestjs/common';
 import { Test, type TestingModule } from '@nestjs/testing';
-import { MemoryBackend } from '../../../lib/backends/memory/memory-backend.js';
-import { MemoryStore } from '../../../lib/backends/memory/memory-store.js';
+import { MemoryBackend } from '../../../lib/backends/redis/in-process/memory-backend.js';
+import { MemoryStore } from '../../../lib/backends/redis/in-process/memory-store.js';
 import { nodeRuntime } from '../../../lib/engine/node-runtime.js';
 import { RedisLockModule } from '../../../lib/nest/redis-lock.module.js';
 import { LockService } from '../../../lib/service/lock-service.js';

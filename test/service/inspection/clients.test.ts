@@ -1,7 +1,7 @@
 import { hostname } from 'node:os';
 import { jest } from '@jest/globals';
-import { MemoryBackend } from '../../../lib/backends/memory/memory-backend.js';
-import { MemoryStore } from '../../../lib/backends/memory/memory-store.js';
+import { MemoryBackend } from '../../../lib/backends/redis/in-process/memory-backend.js';
+import { MemoryStore } from '../../../lib/backends/redis/in-process/memory-store.js';
 import { LockBusyError } from '../../../lib/engine/errors.js';
 import type { LockClient } from '../../../lib/service/lock-client.js';
 import type { LockService } from '../../../lib/service/lock-service.js';

@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import type { Redis } from 'ioredis';
-import { MemoryBackend } from '../../../lib/backends/memory/memory-backend.js';
-import { MemoryStore } from '../../../lib/backends/memory/memory-store.js';
+import { MemoryBackend } from '../../../lib/backends/redis/in-process/memory-backend.js';
+import { MemoryStore } from '../../../lib/backends/redis/in-process/memory-store.js';
 import { nodeRuntime } from '../../../lib/engine/node-runtime.js';
 import type { ListedSynchronizer, ListOptions } from '../../../lib/service/lock-inspection.js';
 import type { LockService } from '../../../lib/service/lock-service.js';

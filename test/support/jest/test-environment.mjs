@@ -68,4 +68,4 @@ class SharedEnvironment {
 }
 
 /** What the library stores once per process, for all of its copies. */
-const OF_THE_LIBRARY = [Symbol.for('nestjs-redis-lock.memory-store.5')];
+const OF_THE_LIBRARY = [Symbol.for('nestjs-redis-lock.memory-store.7')];

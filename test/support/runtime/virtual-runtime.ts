@@ -1,7 +1,11 @@
 import { setImmediate } from 'node:timers/promises';
+import { loadServer } from '../../../lib/backends/redis/in-process/memory-store.js';
 import type { Runtime, Timer } from '../../../lib/backends/runtime.js';
 import { nodeRuntime } from '../../../lib/engine/node-runtime.js';
 import { HEARTBEAT } from './counting-runtime.js';
+
+// Otherwise the first request to a backend in memory would wait for its server, in real time.
+await loadServer();
 
 /** What is left of a lease may be a rounding error, which would not move the time on. Real timers wait for 1 ms then. */
 const LEAST_DELAY = 1e-6;
@@ -50,8 +54,15 @@ export class VirtualRuntime implements Runtime {
     return { cancel: () => void this.events.delete(event) };
   }
 
+  /** A turn comes when the test settles or advances this runtime, or waits for something else. */
   nextTurn(callback: () => void): void {
-    this.turns.push(callback);
+    let isDue = true;
+    const turn = () => {
+      if (isDue) callback();
+      isDue = false;
+    };
+    this.turns.push(turn);
+    void setImmediate().then(turn);
   }
 
   /** Mulberry32. */

@@ -5,6 +5,7 @@ import { slotOf } from '../hash-slot.js';
 import { BatchCall, type BatchCallOwner, BatchedRequest, Dispatch } from './batch-call.js';
 import type { Batchable, BatchedScript } from './batched-script.js';
 import { closedError, timeoutError } from './call-errors.js';
+import { nextTick } from './end-of-tick.js';
 
 /** The most requests in one script call. A larger batch would block other clients for too long. */
 const LARGEST_BATCH = 128;
@@ -92,7 +93,7 @@ export class CommandBatch<Request extends Batchable, Reply> implements BatchCall
     this.runtime.detached(this.flushInNextTick);
   }
 
-  private readonly flushInNextTick = (): void => process.nextTick(this.flush);
+  private readonly flushInNextTick = (): void => nextTick(this.flush);
 
   private readonly flush = (): void => {
     this.flushScheduled = false;

@@ -6,6 +6,7 @@ import type { Script } from '../scripts.js';
 import { BatchCall, type BatchCallOwner, BatchedRequest, Dispatch } from './batch-call.js';
 import type { Batchable, BatchedScript, Subject } from './batched-script.js';
 import { closedError } from './call-errors.js';
+import { nextTick } from './end-of-tick.js';
 
 export interface SingleReply {
   readonly reply: unknown;
@@ -93,7 +94,7 @@ export class SingleCalls implements BatchCallOwner<Batchable, SingleReply> {
         this.startTimer(item, call);
         call.send();
       };
-      runtime.detached(() => process.nextTick(send));
+      runtime.detached(() => nextTick(send));
     });
   }
 

@@ -59,7 +59,7 @@ export class RedisConnection {
   ) {
     const silent = new SilentConnections(topology.replacesSilentConnections, context);
     this.health = health ?? new RedisNodeWatch(topology, context, silent);
-    const clocks = new ServerClocks(topology, onFirstAnswer);
+    const clocks = new ServerClocks(topology, context.runtime, onFirstAnswer);
     this.clocks = clocks;
     this.scripts = new ScriptRunner(topology, context, clocks, silent);
     const ready = () => {

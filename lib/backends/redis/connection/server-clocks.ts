@@ -1,3 +1,4 @@
+import type { Runtime } from '../../runtime.js';
 import { slotOf } from '../hash-slot.js';
 import type { SentCommand } from '../links/link.js';
 import type { Topology } from '../links/topology.js';
@@ -28,6 +29,7 @@ export class ServerClocks {
   /** @param onFirstAnswer called once with the reply to INFO, when a server has answered for the first time */
   constructor(
     private readonly topology: Topology,
+    private readonly runtime: Runtime,
     private readonly onFirstAnswer: (info: string) => void,
   ) {}
 
@@ -110,7 +112,7 @@ export class ServerClocks {
     const [seconds, micros] = arrayOf(await command.reply, description);
     const time = integerOf(seconds, description) * 1_000 + Math.floor(integerOf(micros, description) / 1_000);
     const clock = this.of(keys);
-    clock.sample(time, command.writtenAt, performance.now(), command.socket);
+    clock.sample(time, command.writtenAt, this.runtime.monotonic(), command.socket);
     return clock;
   }
 

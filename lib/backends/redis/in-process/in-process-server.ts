@@ -1,9 +1,9 @@
 import { createHash } from 'node:crypto';
+import { globPattern } from '../../directory/glob-pattern.js';
 import { slotOf } from '../hash-slot.js';
 import type { ChannelKind } from '../links/link.js';
 import { type ScriptName, scripts } from '../scripts.js';
 import type { Command, CommandServer } from './commands/command.js';
-import { matches } from './commands/command.js';
 import { HASH_COMMANDS } from './commands/hash-commands.js';
 import { KEY_COMMANDS } from './commands/key-commands.js';
 import { LIST_COMMANDS } from './commands/list-commands.js';
@@ -156,7 +156,7 @@ export class InProcessServer implements CommandServer {
     const id = `${kind} ${subscribed}`;
     let entry = this.subscribers.get(id);
     if (entry === undefined) {
-      const pattern = kind === 'pattern' ? matches(subscribed) : undefined;
+      const pattern = kind === 'pattern' ? globPattern(subscribed) : undefined;
       entry = { kind, subscribed, pattern, listeners: new Set() };
       this.subscribers.set(id, entry);
     }

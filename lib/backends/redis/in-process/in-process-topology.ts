@@ -21,7 +21,7 @@ export class InProcessTopology implements Topology, Link {
   private hasEnded = false;
 
   constructor(
-    private readonly server: InProcessServer,
+    private readonly server: Promise<InProcessServer>,
     private readonly runtime: Runtime,
   ) {}
 
@@ -34,14 +34,15 @@ export class InProcessTopology implements Topology, Link {
   }
 
   connect(events: TopologyEvents): void {
-    queueMicrotask(() => events.ready());
+    this.server.then(() => events.ready(), events.failed);
   }
 
   send(name: string, args: readonly string[]): SentCommand {
-    return new InProcessCommand(this.socket, this.runtime.monotonic(), () => {
+    const execute = (server: InProcessServer) => {
       if (this.hasEnded) throw this.endedError();
-      return this.server.execute(name, args.map(toBytes));
-    });
+      return server.execute(name, args.map(toBytes));
+    };
+    return new InProcessCommand(this.socket, this.runtime.monotonic(), this.server.then(execute));
   }
 
   nodeOfSlot(): string {
@@ -94,14 +95,10 @@ class InProcessCommand implements SentCommand {
   constructor(
     readonly socket: object,
     readonly writtenAt: number,
-    execute: () => Reply,
+    reply: Promise<Reply>,
   ) {
-    this.reply = Promise.resolve().then(() => {
-      try {
-        return toText(execute());
-      } catch (error) {
-        throw error instanceof LuaError ? new InProcessReplyError(error.message) : error;
-      }
+    this.reply = reply.then(toText, (error: unknown) => {
+      throw error instanceof LuaError ? new InProcessReplyError(error.message) : error;
     });
     this.reply.catch(() => {});
   }
@@ -126,36 +123,43 @@ class InProcessSubscriber implements SubscriberConnection {
   private readonly subscribed = new Map<string, { readonly kind: ChannelKind; readonly channel: string }>();
   private events: SubscriberEvents | undefined;
   private readonly listener: MessageListener = (subscribed, channel, text) =>
-    queueMicrotask(() =>
+    void Promise.resolve().then(() =>
       this.events?.message(toText(subscribed) as string, toText(channel) as string, toText(text) as string),
     );
 
-  constructor(private readonly server: InProcessServer) {}
+  constructor(private readonly server: Promise<InProcessServer>) {}
 
   open(events: SubscriberEvents): void {
     this.events = events;
-    queueMicrotask(() => this.events?.ready());
+    this.server.then(
+      () => this.events?.ready(),
+      (error) => this.events?.failed(error),
+    );
   }
 
   async subscribe(kind: ChannelKind, channels: readonly string[]): Promise<void> {
+    const server = await this.server;
     for (const channel of channels.map(toBytes)) {
-      this.server.subscribe(kind, channel, this.listener);
+      server.subscribe(kind, channel, this.listener);
       this.subscribed.set(`${kind} ${channel}`, { kind, channel });
     }
   }
 
   async unsubscribe(kind: ChannelKind, channels: readonly string[]): Promise<void> {
+    const server = await this.server;
     for (const channel of channels.map(toBytes)) {
-      this.server.unsubscribe(kind, channel, this.listener);
+      server.unsubscribe(kind, channel, this.listener);
       this.subscribed.delete(`${kind} ${channel}`);
     }
   }
 
-  async ping(): Promise<void> {}
-
   close(): void {
     this.events = undefined;
-    for (const { kind, channel } of this.subscribed.values()) this.server.unsubscribe(kind, channel, this.listener);
+    const subscribed = [...this.subscribed.values()];
     this.subscribed.clear();
+    const unsubscribe = (server: InProcessServer) => {
+      for (const { kind, channel } of subscribed) server.unsubscribe(kind, channel, this.listener);
+    };
+    if (subscribed.length > 0) void this.server.then(unsubscribe);
   }
 }

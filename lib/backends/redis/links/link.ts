@@ -63,6 +63,7 @@ export interface SubscriberConnection {
   subscribe(kind: ChannelKind, channels: readonly string[]): Promise<unknown>;
   /** Settles when the server has confirmed it. */
   unsubscribe(kind: ChannelKind, channels: readonly string[]): Promise<unknown>;
-  ping(): Promise<unknown>;
+  /** Left out: it cannot go silent. */
+  ping?(): Promise<unknown>;
   close(): void;
 }

@@ -111,7 +111,7 @@ export class SubscriberLink {
     this.ready = true;
     this.answered();
     this.flush();
-    this.schedulePing();
+    if (this.connection.ping !== undefined) this.schedulePing();
   }
 
   /**
@@ -122,7 +122,7 @@ export class SubscriberLink {
     this.changed.add(channel);
     if (this.flushScheduled || !this.ready) return;
     this.flushScheduled = true;
-    setImmediate(() => this.flush());
+    this.context.runtime.nextTurn(() => this.flush());
   }
 
   private flush(): void {
@@ -194,7 +194,7 @@ export class SubscriberLink {
 
   private ping(): void {
     this.expectAnswer(this.longestAnswer);
-    this.connection.ping().then(
+    this.connection.ping?.().then(
       () => this.answered(),
       (error: unknown) => (isDenied(error) ? this.answered() : this.end()),
     );

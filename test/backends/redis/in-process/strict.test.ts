@@ -59,7 +59,6 @@ describe('the server in this process', () => {
     ['ZRANGEBYSCORE', ['a', '0', '1', 'REV']],
     ['LREM', ['a', '0', 'b']],
     ['PUBSUB', ['NUMPAT']],
-    ['SCAN', ['5']],
     ['COMMAND', ['DOCS', 'get']],
     ['EVAL', ['return 1', '0']],
   ])('does not guess what %s %j is', (name, args) => {

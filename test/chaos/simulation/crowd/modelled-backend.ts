@@ -16,8 +16,8 @@ import {
   type TransferRequest,
   type Wake,
 } from '../../../../lib/backends/lock-backend.js';
-import { MemoryBackend } from '../../../../lib/backends/memory/memory-backend.js';
 import type { VirtualTime } from '../simulated/virtual-time.js';
+import { MemoryBackend } from '../twin/memory-backend.js';
 import type { ModelledProcess } from './modelled-process.js';
 import type { ModelledServer, Socket } from './modelled-server.js';
 

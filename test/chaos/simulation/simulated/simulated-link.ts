@@ -22,12 +22,12 @@ import {
   type WaiterRef,
   type Wake,
 } from '../../../../lib/backends/lock-backend.js';
-import { MemoryBackend } from '../../../../lib/backends/memory/memory-backend.js';
-import type { MemoryStore } from '../../../../lib/backends/memory/memory-store.js';
 import type { QuorumMember } from '../../../../lib/backends/quorum/quorum-member.js';
 import type { SynchronizerBackend } from '../../../../lib/backends/synchronizer-backend.js';
 import { validity } from '../../../../lib/engine/hold/lease-clock.js';
 import { SpentOwners } from '../../../support/watched/spent-owners.js';
+import { MemoryBackend } from '../twin/memory-backend.js';
+import type { MemoryStore } from '../twin/memory-store.js';
 import type { LinkTrace, Subject } from './link-trace.js';
 import type { Network } from './network-conditions.js';
 import { SimulatedCommand, type WhenResent } from './simulated-command.js';

@@ -65,15 +65,3 @@ export function slice<T>(list: readonly T[], from: string, to: string): T[] {
   const last = toInteger(to);
   return list.slice(at(toInteger(from)), last < 0 ? Math.max(0, last + list.length + 1) : last + 1);
 }
-
-/** A pattern of SCAN or PSUBSCRIBE. */
-export function matches(glob: string): RegExp {
-  const source = glob.replace(/\\(.)|\[(\^?)((?:\\.|[^\]\\])*)\]|([*?])|([.+^${}()|[\]\\/])/gs, (...match) => {
-    const [, escaped, negated, set, wild, special] = match as (string | undefined)[];
-    if (escaped !== undefined) return escaped.replace(/\W/, '\\$&');
-    if (set !== undefined) return `[${negated === undefined || negated === '' ? '' : '^'}${set}]`;
-    if (wild !== undefined) return wild === '*' ? '.*' : '.';
-    return `\\${special}`;
-  });
-  return new RegExp(`^${source}$`, 's');
-}

@@ -1,8 +1,11 @@
-import { NotInProcessError, redisError, StatusReply } from '../redis-error.js';
-import { type Command, matches, onKey, onKeys, optionOf, toInteger, withoutKeys } from './command.js';
+import { globPattern } from '../../../directory/glob-pattern.js';
+import { slotOf } from '../../hash-slot.js';
+import { redisError, StatusReply } from '../redis-error.js';
+import { type Command, onKey, onKeys, optionOf, toInteger, withoutKeys } from './command.js';
 
 /** 64 bits, in ms. */
 const LATEST = 2 ** 63;
+const FEWEST_SCANNED = 10;
 
 export const KEY_COMMANDS: Readonly<Record<string, Command>> = {
   TYPE: onKey(1, 1, ({ keys }, key) => new StatusReply(keys.typeOf(key as string) ?? 'none')),
@@ -22,19 +25,30 @@ export const KEY_COMMANDS: Readonly<Record<string, Command>> = {
     keys.expireAt(key as string, end);
     return 1;
   }),
-  SCAN: withoutKeys(1, Infinity, (server, cursor, ...options) => {
-    if (cursor !== '0') throw new NotInProcessError(`the cursor ${cursor}: it answers SCAN in one page`);
-    let keys = server.keys.keys();
+  SCAN: withoutKeys(1, Infinity, ({ keys }, cursor, ...options) => {
+    let count = FEWEST_SCANNED;
+    let isWanted = (_key: string) => true;
     for (let n = 0; n < options.length; n += 2) {
       const value = options[n + 1] ?? '';
       const option = optionOf('SCAN', options[n] as string, ['MATCH', 'COUNT', 'TYPE']);
-      if (option === 'COUNT') toInteger(value);
-      else if (option === 'TYPE') keys = keys.filter((key) => server.keys.typeOf(key) === value.toLowerCase());
+      const isWantedBefore = isWanted;
+      if (option === 'COUNT') count = toInteger(value);
+      else if (option === 'TYPE') isWanted = (key) => isWantedBefore(key) && keys.typeOf(key) === value.toLowerCase();
       else {
-        const pattern = matches(value);
-        keys = keys.filter((key) => pattern.test(key));
+        const pattern = globPattern(value);
+        isWanted = (key) => isWantedBefore(key) && pattern.test(key);
       }
     }
-    return ['0', keys];
+    const [next, scanned] = scan(keys.keys(), toInteger(cursor as string), count);
+    return [String(next), scanned.filter(isWanted)];
   }),
 };
+
+/** The keys of the first slots from this one on, at least `count`, and the slot to continue with; 0: that were all. */
+function scan(keys: readonly string[], from: number, count: number): [next: number, keys: string[]] {
+  const slots = keys.map((key) => [slotOf(key), key] as const).filter(([slot]) => slot >= from);
+  slots.sort(([one], [other]) => one - other);
+  const last = slots[count - 1]?.[0] ?? Number.POSITIVE_INFINITY;
+  const scanned = slots.filter(([slot]) => slot <= last);
+  return [scanned.length < slots.length ? last + 1 : 0, scanned.map(([, key]) => key)];
+}

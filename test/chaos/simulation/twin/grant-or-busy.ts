@@ -1,4 +1,4 @@
-import { type AcquireRequest, type Busy, isReadWrite, type OwnerRef } from '../lock-requests.js';
+import { type AcquireRequest, type Busy, isReadWrite, type OwnerRef } from '../../../../lib/backends/lock-requests.js';
 import { ExclusiveRecord, type LockRecord, PermitsRecord, ReadWriteRecord, remaining } from './lock-record.js';
 import type { MemoryStore } from './memory-store.js';
 import { removeWaiter, type WaitingOwners } from './waiting-owners.js';

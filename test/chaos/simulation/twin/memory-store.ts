@@ -1,10 +1,10 @@
-import { WaitStore } from '../in-process-waits.js';
-import type { ClientRecord } from '../lock-directory.js';
-import type { Removal } from '../lock-requests.js';
-import { printsAs } from '../prints-as.js';
-import type { Runtime } from '../runtime.js';
+import { ExpiringMap } from '../../../../lib/backends/expiring-map.js';
+import { WaitStore } from '../../../../lib/backends/in-process-waits.js';
+import type { ClientRecord } from '../../../../lib/backends/lock-directory.js';
+import type { Removal } from '../../../../lib/backends/lock-requests.js';
+import { printsAs } from '../../../../lib/backends/prints-as.js';
+import type { Runtime } from '../../../../lib/backends/runtime.js';
 import { Channels } from './channels.js';
-import { ExpiringMap } from './expiring-map.js';
 import { FencingClocks } from './fencing-clock.js';
 import { FlightStore } from './flight-store.js';
 import type { LockRecord } from './lock-record.js';
@@ -74,7 +74,7 @@ export class MemoryStore {
   constructor(readonly clock?: StoreClock) {}
 }
 
-const PROCESS_STORE = Symbol.for('nestjs-redis-lock.memory-store.6');
+const PROCESS_STORE = Symbol.for('nestjs-redis-lock.twin-store');
 
 /**
  * The store of this process. Copies of this library that were loaded by `import` and by `require` share it.

@@ -1,5 +1,5 @@
-import type { StoredResult } from '../flight-backend.js';
-import { ExpiringMap, isPast } from './expiring-map.js';
+import { ExpiringMap, isPast } from '../../../../lib/backends/expiring-map.js';
+import type { StoredResult } from '../../../../lib/backends/flight-backend.js';
 
 /** For how many milliseconds after a run has ended its record of a forgotten result is kept. */
 const LONGER = 10_000;

@@ -1,7 +1,7 @@
-import { BackendError } from '../backend-error.js';
-import { InProcessWaits } from '../in-process-waits.js';
-import { hasLine, type LineBackend } from '../line-backend.js';
-import type { BackendHealth, LockBackend } from '../lock-backend.js';
+import { BackendError } from '../../../../lib/backends/backend-error.js';
+import { InProcessWaits } from '../../../../lib/backends/in-process-waits.js';
+import { hasLine, type LineBackend } from '../../../../lib/backends/line-backend.js';
+import type { BackendHealth, LockBackend } from '../../../../lib/backends/lock-backend.js';
 import {
   type AcquireAllReply,
   type Acquired,
@@ -21,13 +21,13 @@ import {
   type RenewRequest,
   type TransferRequest,
   type WaiterRef,
-} from '../lock-requests.js';
-import { clientOf, numberOf, ticketOwner } from '../owner-ids.js';
-import { printsAs } from '../prints-as.js';
-import type { MemberReleaseRequest } from '../quorum/quorum-member.js';
-import type { Runtime } from '../runtime.js';
-import type { Subscription, Wake } from '../subscription.js';
-import type { SynchronizerBackend } from '../synchronizer-backend.js';
+} from '../../../../lib/backends/lock-requests.js';
+import { clientOf, numberOf, ticketOwner } from '../../../../lib/backends/owner-ids.js';
+import { printsAs } from '../../../../lib/backends/prints-as.js';
+import type { MemberReleaseRequest } from '../../../../lib/backends/quorum/quorum-member.js';
+import type { Runtime } from '../../../../lib/backends/runtime.js';
+import type { Subscription, Wake } from '../../../../lib/backends/subscription.js';
+import type { SynchronizerBackend } from '../../../../lib/backends/synchronizer-backend.js';
 import { channelOf, lineChannel } from './channels.js';
 import { findBusy, grant } from './grant-or-busy.js';
 import { PermitsRecord } from './lock-record.js';

@@ -1,6 +1,6 @@
-import { type HeldType, isReadWrite } from '../lock-requests.js';
-import type { Runtime } from '../runtime.js';
-import type { Wake } from '../subscription.js';
+import { type HeldType, isReadWrite } from '../../../../lib/backends/lock-requests.js';
+import type { Runtime } from '../../../../lib/backends/runtime.js';
+import type { Wake } from '../../../../lib/backends/subscription.js';
 
 /** The backend that a subscription or message belongs to. */
 type Backend = object;

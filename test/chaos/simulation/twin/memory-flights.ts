@@ -6,9 +6,9 @@ import type {
   FlightRequest,
   FlightRun,
   ResultState,
-} from '../flight-backend.js';
-import type { AcquireRequest } from '../lock-requests.js';
-import { mayShareResult } from '../may-share-result.js';
+} from '../../../../lib/backends/flight-backend.js';
+import type { AcquireRequest } from '../../../../lib/backends/lock-requests.js';
+import { mayShareResult } from '../../../../lib/backends/may-share-result.js';
 import { findBusy, grant } from './grant-or-busy.js';
 import type { MemoryStore } from './memory-store.js';
 import type { ReleaseMessages } from './release-messages.js';

@@ -1,5 +1,10 @@
-import { keyPage } from '../directory/key-page.js';
-import { agedRecord, type ClientRecord, type KeyPage, type LockDirectory } from '../lock-directory.js';
+import { keyPage } from '../../../../lib/backends/directory/key-page.js';
+import {
+  agedRecord,
+  type ClientRecord,
+  type KeyPage,
+  type LockDirectory,
+} from '../../../../lib/backends/lock-directory.js';
 import type { MemoryStore } from './memory-store.js';
 
 /** The {@link LockDirectory} of one process. Pages are in the order of the keys. */

@@ -1,6 +1,18 @@
-import { FAR_BACK, hasLine, KEPT_FAR_BACK, LONGEST_GRANT, SHORTEST_GRANT } from '../line-backend.js';
-import { type AcquireRequest, type HeldType, isReadWrite, type OwnerRef, type WaiterRef } from '../lock-requests.js';
-import { ExpiringMap, isPast } from './expiring-map.js';
+import { ExpiringMap, isPast } from '../../../../lib/backends/expiring-map.js';
+import {
+  FAR_BACK,
+  hasLine,
+  KEPT_FAR_BACK,
+  LONGEST_GRANT,
+  SHORTEST_GRANT,
+} from '../../../../lib/backends/line-backend.js';
+import {
+  type AcquireRequest,
+  type HeldType,
+  isReadWrite,
+  type OwnerRef,
+  type WaiterRef,
+} from '../../../../lib/backends/lock-requests.js';
 
 /** What a place of a line is granted. */
 export interface GrantTerms extends Pick<AcquireRequest, 'type' | 'nonce' | 'reserve' | 'permits'> {

@@ -1,19 +1,19 @@
-import { BackendError } from '../backend-error.js';
-import type { Subscription, Wake } from '../subscription.js';
+import { BackendError } from '../../../../lib/backends/backend-error.js';
+import type { Subscription, Wake } from '../../../../lib/backends/subscription.js';
 import type {
   PermitCounts,
   RequestId,
   SynchronizerBackend,
   SynchronizerKind,
   TakenPermits,
-} from '../synchronizer-backend.js';
+} from '../../../../lib/backends/synchronizer-backend.js';
 import {
   MOST_PERMITS_SHOWN,
   type SemaphoreType,
   SHOWN_ID_DIGITS,
   type SynchronizerState,
   synchronizerState,
-} from '../synchronizer-state.js';
+} from '../../../../lib/backends/synchronizer-state.js';
 import type { MemoryStore } from './memory-store.js';
 import type { ReleaseMessages } from './release-messages.js';
 import type { SynchronizerStore } from './synchronizer-store.js';

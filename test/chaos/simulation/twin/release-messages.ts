@@ -1,8 +1,8 @@
-import { HEAD_START } from '../line-backend.js';
-import { type HeldType, isReadWrite, type OwnerRef, type Removal } from '../lock-requests.js';
-import { clientOf } from '../owner-ids.js';
-import type { Runtime } from '../runtime.js';
-import type { Subscription, Wake } from '../subscription.js';
+import { HEAD_START } from '../../../../lib/backends/line-backend.js';
+import { type HeldType, isReadWrite, type OwnerRef, type Removal } from '../../../../lib/backends/lock-requests.js';
+import { clientOf } from '../../../../lib/backends/owner-ids.js';
+import type { Runtime } from '../../../../lib/backends/runtime.js';
+import type { Subscription, Wake } from '../../../../lib/backends/subscription.js';
 import { channelOf, lineChannel } from './channels.js';
 import { grant } from './grant-or-busy.js';
 import { remaining } from './lock-record.js';

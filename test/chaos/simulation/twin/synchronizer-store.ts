@@ -1,6 +1,6 @@
-import { REQUEST_LIFETIME, type RequestId } from '../synchronizer-backend.js';
-import type { SynchronizerNote } from '../synchronizer-state.js';
-import { ExpiringMap, isPast } from './expiring-map.js';
+import { ExpiringMap, isPast } from '../../../../lib/backends/expiring-map.js';
+import { REQUEST_LIFETIME, type RequestId } from '../../../../lib/backends/synchronizer-backend.js';
+import type { SynchronizerNote } from '../../../../lib/backends/synchronizer-state.js';
 
 /** Semaphores and latches of one store. Like those in Redis, they stay until they are deleted. */
 export class SynchronizerStore {

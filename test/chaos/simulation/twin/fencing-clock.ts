@@ -1,5 +1,5 @@
-import type { Acquired, HeldType } from '../lock-requests.js';
-import { ExpiringMap } from './expiring-map.js';
+import { ExpiringMap } from '../../../../lib/backends/expiring-map.js';
+import type { Acquired, HeldType } from '../../../../lib/backends/lock-requests.js';
 
 /** How far, in µs, reserved tokens may run ahead of the wall clock. */
 const MAX_LEAD = 100_000;

@@ -1,5 +1,5 @@
-import { type HeldType, isReadWrite, type LockState } from '../lock-requests.js';
-import { ExpiringMap, isPast, latestOf } from './expiring-map.js';
+import { ExpiringMap, isPast, latestOf } from '../../../../lib/backends/expiring-map.js';
+import { type HeldType, isReadWrite, type LockState } from '../../../../lib/backends/lock-requests.js';
 
 /** The owners of one lock. All methods ignore owners whose lease has ended. Times are on the store's clock. */
 export interface LockRecord {
