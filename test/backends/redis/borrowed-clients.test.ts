@@ -167,6 +167,7 @@ describe.each(LIBRARIES)('a client of %s whose connection is dead', (_, Client) 
       logger,
     });
     await until(() => succeeds(locks.withLock('first', () => {})));
+    log.lines.length = 0; // on a busy machine, the client had to connect again and again
     proxy.cutHalfOpen();
     await proxy.heal();
   };

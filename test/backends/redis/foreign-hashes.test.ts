@@ -6,10 +6,8 @@ import { CLIENT, RedisWorld } from './redis-world.js';
 
 const TYPES: readonly LockType[] = ['reentrant', 'fair', 'read', 'write', 'fenced'];
 
-/**
- * The value of a hash field that looks like a number of holds: far more than a script can count to while others wait.
- */
-const HUGE = '5000000';
+/** The value of a hash field that looks like a number of holds. A script that counted to it would take minutes. */
+const HUGE = '10000000000';
 
 const FOREIGN: Readonly<Record<string, Readonly<Record<string, string>>>> = {
   'a counter': { views: HUGE },
@@ -83,7 +81,7 @@ describe('a lock whose readers hold it more often than can be', () => {
   const reader = (n: number) => `${CLIENT}:${n}`;
   beforeEach(async () => {
     await world.redis.flushall();
-    await world.redis.config('SET', 'slowlog-log-slower-than', '500000');
+    await world.redis.config('SET', 'slowlog-log-slower-than', '10000000'); // microseconds, far more than a stall
     await world.redis.slowlog('RESET');
     await world.redis.hset(key, { mode: 'read', [reader(1)]: HUGE, [reader(2)]: 'many' });
     await world.redis.set(`{${key}}:${reader(1)}:rwlock_timeout:1`, '1', 'PX', 60_000);

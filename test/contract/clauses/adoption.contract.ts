@@ -2,6 +2,7 @@ import { type AdoptReply, type HeldType, isDetachable } from '../../../lib/backe
 import { ticketOwner } from '../../../lib/backends/owner-ids.js';
 import { type ContractWorld, LAPSING } from '../support/contract-world.js';
 import { LONG, Owner } from '../support/owner.js';
+import { it } from '../support/timed-clause.js';
 
 const SECRET = '0123456789abcdef0123456789abcdef';
 

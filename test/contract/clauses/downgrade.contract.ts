@@ -1,5 +1,6 @@
 import { type ContractWorld, LAPSING, SHORT } from '../support/contract-world.js';
 import { LONG } from '../support/owner.js';
+import { it } from '../support/timed-clause.js';
 
 /**
  * A writer that also reads continues to read when it releases the write lock. A reader that asks for the write lock is

@@ -2,6 +2,7 @@ import { type HeldType, hasLine } from '../../../lib/backends/lock-backend.js';
 import { until } from '../../support/until.js';
 import { type ContractWorld, SHORT } from '../support/contract-world.js';
 import type { Owner } from '../support/owner.js';
+import { it } from '../support/timed-clause.js';
 
 /** A lock has at most one owner, for every type but the read lock. */
 export function describeExclusion(world: ContractWorld, type: HeldType): void {

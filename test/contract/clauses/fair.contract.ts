@@ -1,5 +1,6 @@
 import { type ContractWorld, SHORT } from '../support/contract-world.js';
 import { LONG, type Owner } from '../support/owner.js';
+import { it } from '../support/timed-clause.js';
 
 const WAITING = { waiterTimeout: LONG };
 

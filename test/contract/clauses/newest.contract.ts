@@ -1,6 +1,7 @@
 import type { AcquireReply } from '../../../lib/backends/lock-backend.js';
 import { type ContractWorld, SHORT } from '../support/contract-world.js';
 import { LONG } from '../support/owner.js';
+import { it } from '../support/timed-clause.js';
 
 const ARRIVES = { waiterTimeout: LONG, newest: { superseded: 0, order: undefined } };
 const again = ({ newest }: AcquireReply) => ({ waiterTimeout: LONG, newest });

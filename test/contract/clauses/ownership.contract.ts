@@ -1,6 +1,7 @@
 import { type HeldType, isTransferable, type TransferableType } from '../../../lib/backends/lock-backend.js';
 import { type ContractWorld, LAPSING, SHORT } from '../support/contract-world.js';
 import { LONG, type Owner } from '../support/owner.js';
+import { it } from '../support/timed-clause.js';
 
 const UNUSUAL_NAMES = [
   'a b',

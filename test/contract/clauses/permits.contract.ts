@@ -1,6 +1,7 @@
 import { SHORTEST_GRANT } from '../../../lib/backends/lock-backend.js';
 import { type ContractWorld, SHORT } from '../support/contract-world.js';
 import { type AcquireOptions, LONG, type Owner } from '../support/owner.js';
+import { it } from '../support/timed-clause.js';
 
 const two = { permits: 2 };
 

@@ -2,6 +2,7 @@ import { HEAD_START } from '../../../lib/backends/lock-backend.js';
 import { type ContractWorld, SHORT } from '../support/contract-world.js';
 import { inHeadStart } from '../support/head-start.js';
 import { LONG, type Owner } from '../support/owner.js';
+import { it } from '../support/timed-clause.js';
 
 const WAITING = { waiterTimeout: LONG, pastLine: false };
 

@@ -1,6 +1,7 @@
 import { type Acquired, type HeldType, isTransferable } from '../../../lib/backends/lock-backend.js';
 import { type ContractWorld, LAPSING } from '../support/contract-world.js';
 import type { Owner } from '../support/owner.js';
+import { it } from '../support/timed-clause.js';
 
 /** The most that the clock of tokens may be ahead of the wall clock, in µs. */
 const MAX_LEAD = 100_000;

@@ -1,5 +1,6 @@
 import { type ContractWorld, SHORT } from '../support/contract-world.js';
 import { LONG } from '../support/owner.js';
+import { it } from '../support/timed-clause.js';
 
 const STAND_BACK = { pastLine: false };
 const WAITING = { waiterTimeout: LONG };

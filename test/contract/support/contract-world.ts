@@ -3,6 +3,7 @@ import { until } from '../../support/until.js';
 import { ALL_TYPES, type Capabilities, type Client, type Fixture } from './fixture.js';
 import { Listener } from './listener.js';
 import { Owner } from './owner.js';
+import { waitsFor } from './timed-clause.js';
 
 /** Long enough for a slow machine to do something within it, short enough to wait for its end. */
 export const SHORT = 700;
@@ -158,6 +159,7 @@ export class ContractWorld {
   async elapse(time: number): Promise<void> {
     const { clock } = this.clients[0];
     if (clock !== undefined) return clock.advance(time);
+    waitsFor(time);
     const owner = this.owner('reentrant');
     await owner.take({ leaseTime: time });
     await until(async () => (await owner.inspect()).mode === 'free');
