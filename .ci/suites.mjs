@@ -1,6 +1,5 @@
 // What is tested, and by which command: npm test runs everything that no suite below has for itself. jest.config.mjs,
 // .ci/run-tests.mjs and .ci/jest.mjs read this table.
-import { sqlServersAreHere } from './servers/install.mjs';
 
 /** @typedef {object} Suite
  * @property {string} about what it tests, in a line
@@ -19,10 +18,10 @@ export const SUITES = {
   },
   topologies: {
     about:
-      'the contract of backends on a cluster, on Sentinel and on a quorum; failovers and moved slots while processes wait in line; the contract of Redis clients',
+      'the contract of backends on a cluster, on Sentinel and on quorums of servers; what a quorum of five survives; failovers and moved slots while processes wait in line; the contract of Redis clients',
     takes: '2 min',
     tests:
-      'test/.*/(contract-(cluster|sentinel|five-servers)|(line|newest|single-tries)-on-topologies|redis-(cluster|sentinel)|links/\\w+)\\.test',
+      'test/.*/(contract-(cluster|sentinel|three-servers)|(contract|outages)-five-servers|(line|newest|single-tries)-on-topologies|redis-(cluster|sentinel)|links/\\w+)\\.test',
   },
   package: {
     about: 'the packed library in fresh applications; the command line',
@@ -60,7 +59,7 @@ export const SUITES = {
       'row locks and advisory locks on PostgreSQL and MariaDB; postgresql-17, postgresql-18, mariadb-11.8 or mysql-9.7',
     takes: '75 s, and both servers; Debian or Ubuntu for the named ones',
     tests: 'test/sql/',
-    alsoInNpmTest: sqlServersAreHere() ? 'pglite|lock-rows' : 'pglite',
+    alsoInNpmTest: 'pglite',
   },
   spec: {
     about: 'TLA+ specifications, and traces of the simulation checked against them',

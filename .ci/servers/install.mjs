@@ -56,7 +56,7 @@ export function provideSql() {
 }
 
 /** Whether PostgreSQL and MariaDB are both installed in a place where the tests find them. */
-export function sqlServersAreHere() {
+function sqlServersAreHere() {
   return (
     (existsSync('/usr/lib/postgresql') || has('initdb', '--version')) &&
     (existsSync('/usr/sbin/mariadbd') || has('mariadbd', '--version'))

@@ -56,7 +56,7 @@ const SUITES = [
   '/test/(benchmark|browser|cli|dashboard|docs|health|interop|nest|otel|package|sample-app|sql|testing)/',
   '/test/chaos/(anomalies|deadlocks|faults|flights/flights|security|shutdown)',
   '/test/cli/ending',
-  '/(contract-(cluster|sentinel|five-servers)|links/\\w+)\\.test',
+  '/(contract-(cluster|sentinel|three-servers)|(contract|outages)-five-servers|links/\\w+)\\.test',
   '\\.long\\.test\\.ts$',
 ];
 

@@ -3,7 +3,6 @@ import { MemoryBackend } from '../../../lib/backends/redis/in-process/memory-bac
 import { MemoryStore } from '../../../lib/backends/redis/in-process/memory-store.js';
 import { describeLockBackend } from '../../contract/describe-lock-backend.js';
 import { VirtualRuntime } from '../../support/runtime/virtual-runtime.js';
-import { describeQuorum } from './describe-quorum.js';
 import { QUORUM } from './redis-nodes.js';
 
 describeLockBackend(
@@ -21,5 +20,3 @@ describeLockBackend(
   },
   QUORUM,
 );
-
-describeQuorum(3);

@@ -3,17 +3,17 @@ import Sequencer from '@jest/test-sequencer';
 // In a fresh clone, jest does not know yet which suites take long. These do, mostly because they wait. If they began
 // last, one worker would still be busy with them when the others have finished.
 const LONGEST = [
-  'backends/quorum/contract',
   'backends/redis/contract',
-  'dashboard/viewers',
   'service/inspection/list',
+  'backends/redis/borrowed-clients',
+  'service/redis/outages',
+  'backends/redis/blocked-clients',
+  'dashboard/viewers',
   'engine/deadlock/on-redis',
   'engine/lease/released-by-force',
   'service/inspection/clients',
   'backends/quorum/outages',
   'engine/permits/lost-answers',
-  'service/redis/outages',
-  'sql/lock-rows',
 ];
 
 /** Runs the suites that take longest first, and the others in jest's own order. */

@@ -1,0 +1,3 @@
+import { describeQuorum } from './describe-quorum.js';
+
+describeQuorum(3);

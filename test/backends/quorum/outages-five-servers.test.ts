@@ -1,0 +1,3 @@
+import { describeOutages } from './describe-outages.js';
+
+describeOutages(5);
