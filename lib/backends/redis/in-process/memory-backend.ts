@@ -1,3 +1,5 @@
+import type { LockDirectory } from '../../lock-directory.js';
+import type { QuorumMember } from '../../quorum/quorum-member.js';
 import type { Runtime, Timer } from '../../runtime.js';
 import { TopologyFactory } from '../links/topology.js';
 import { RedisBackend } from '../redis-backend.js';
@@ -15,6 +17,11 @@ export interface MemoryBackendOptions {
 /** Milliseconds. A request is answered in the same turn of the event loop, so nobody waits for this. */
 const COMMAND_TIMEOUT = 60_000;
 
+/** An interface of its own, because users need not see the types of the Redis backend. @publicApi */
+export interface MemoryBackend extends QuorumMember {
+  readonly directory: LockDirectory;
+}
+
 /**
  * Locks inside one process, for tests, demos and simulations. They are kept by the same scripts as in Redis. Several
  * backends on one store behave like several processes on one Redis.
@@ -28,26 +35,27 @@ const COMMAND_TIMEOUT = 60_000;
  * @throws BackendError from every method after `close()`
  * @publicApi
  */
-export class MemoryBackend extends RedisBackend {
-  constructor({ runtime, store = processStore() }: MemoryBackendOptions) {
-    super({
-      connection: new TopologyFactory(() => new InProcessTopology(store.server(runtime), runtime)),
-      runtime: withoutTimers(runtime),
-      commandTimeout: COMMAND_TIMEOUT,
-      shardedPubSub: 'off',
-      minReplicas: 0,
-      replicaTimeout: COMMAND_TIMEOUT,
-      onError: () => {},
-    });
-  }
+export const MemoryBackend: new (options: MemoryBackendOptions) => MemoryBackend =
+  class MemoryBackend extends RedisBackend {
+    constructor({ runtime, store = processStore() }: MemoryBackendOptions) {
+      super({
+        connection: new TopologyFactory(() => new InProcessTopology(store.server(runtime), runtime)),
+        runtime: withoutTimers(runtime),
+        commandTimeout: COMMAND_TIMEOUT,
+        shardedPubSub: 'off',
+        minReplicas: 0,
+        replicaTimeout: COMMAND_TIMEOUT,
+        onError: () => {},
+      });
+    }
 
-  /** A server in this process is never away. */
-  override get health(): undefined {
-    return undefined;
-  }
+    /** A server in this process is never away. */
+    override get health(): undefined {
+      return undefined;
+    }
 
-  override keepAlive(): void {}
-}
+    override keepAlive(): void {}
+  };
 
 /** All timers of a {@link RedisBackend} wait for answers that may not come, or check connections. */
 function withoutTimers(runtime: Runtime): Runtime {
