@@ -223,6 +223,7 @@ describe('re-entrant lock, acceptance, on Redis alone', () => {
     const [holder, waiter] = await world.processes(2);
     const names = Array.from({ length: 200 }, (_, i) => `order:${i}`);
     const leases = await Promise.all(names.map((name) => holder.locks.acquire(name)));
+    expect(await waiter.locks.isLocked('order:0')).toBe(true); // its other connection is open
     const admin = world.redis.client();
     const clients = async () =>
       String(await admin.client('LIST'))
