@@ -65,7 +65,6 @@ export class ScriptCall implements Delivery {
     this.write('evalsha', command, done, (error) => {
       // The caller has stopped waiting, so the script must not be executed any more.
       if (!isUnknownScript(error) || this.abandoned) return fail(error);
-      this.wasResent = this.resent;
       this.write('eval', [script.source, ...command.slice(1)], done, fail);
     });
   }
@@ -139,6 +138,8 @@ export class ScriptCall implements Delivery {
   }
 
   private write(name: string, args: string[], done: (reply: unknown) => void, fail: (error: unknown) => void): void {
+    // An answer concerns the last copy of the former command. An earlier one may have been executed.
+    if (this.resent) this.wasResent = this.wasWritten = true;
     const { keys, divisible } = this.request;
     const command = this.topology.send(name, args, keys[0], divisible);
     this.command = command;
