@@ -1,3 +1,4 @@
+import { slotOf } from '../../../lib/backends/redis/hash-slot.js';
 import type { SentCommand } from '../../../lib/backends/redis/links/link.js';
 import { type Topology, TopologyFactory } from '../../../lib/backends/redis/links/topology.js';
 import { RedisBackend } from '../../../lib/backends/redis/redis-backend.js';
@@ -104,6 +105,24 @@ describe('an acquisition whose first copy may have been executed, as its connect
     answer(twice);
     await next(again); // it waits for a connection
     await runtime.until(acquired);
+    await backend.close();
+  });
+});
+
+describe('a cluster one of whose nodes does not say its time', () => {
+  it('gets a new connection to that node, although another node has answered since', async () => {
+    const { backend, runtime, next } = open(true);
+    expect(slotOf('order')).not.toBe(slotOf('stock'));
+    const refused = expect(backend.acquire(acquisition('order'))).rejects.toMatchObject({ outcome: 'refused' });
+    const silent = await next('eval');
+    silent.socket = {};
+    silent.idleSinceWrite = COMMAND_TIMEOUT;
+    const other = backend.acquire(acquisition('stock'));
+    (await next('eval')).answer(TIME);
+    (await next('evalsha')).answer([0, 1, 0]);
+    await other.catch(() => {});
+    await runtime.until(refused);
+    expect(silent.destroyed).toBe(true);
     await backend.close();
   });
 });

@@ -68,13 +68,22 @@ export class ScriptRunner {
 
   /** What to do if the connection of an unanswered script is dead, and not ours to replace. */
   silenceAdvice(call: ScriptCall): string | undefined {
-    return call.silenceAdvice ?? silenceAdvice(this.topology, this.clocks.pendingCommand);
+    return call.silenceAdvice ?? this.clockSilence();
   }
 
   /** Called when the caller of this script has stopped waiting because the answer did not arrive in time. */
   giveUp(call: ScriptCall): void {
     call.abandon();
-    this.silent.check(() => call.latest ?? this.clocks.pendingCommand);
+    const unanswered = call.latest === undefined ? this.clocks.pendingCommands : [call.latest];
+    for (const command of unanswered) this.silent.check(() => command);
+  }
+
+  private clockSilence(): string | undefined {
+    for (const command of this.clocks.pendingCommands) {
+      const advice = silenceAdvice(this.topology, command);
+      if (advice !== undefined) return advice;
+    }
+    return undefined;
   }
 
   private send(call: ScriptCall, request: ScriptRequest, clock: ServerClock): void {

@@ -22,7 +22,7 @@ export class ServerClocks {
   private readonly clocks = new Map<string, ServerClock>();
   private readonly single = new ServerClock();
   private readonly synchronizing = new Map<string, Promise<ServerClock>>();
-  private latest: SentCommand | undefined;
+  private readonly pending = new Set<SentCommand>();
   /** Whether a server has answered and is usable. */
   hasAnswered = false;
 
@@ -33,9 +33,9 @@ export class ServerClocks {
     private readonly onFirstAnswer: (info: string) => void,
   ) {}
 
-  /** The latest unanswered command that this class has sent. */
-  get pendingCommand(): SentCommand | undefined {
-    return this.latest;
+  /** The unanswered commands that this class has sent, to any server. */
+  get pendingCommands(): Iterable<SentCommand> {
+    return this.pending;
   }
 
   /** The clock of the server that has these keys. */
@@ -99,7 +99,7 @@ export class ServerClocks {
 
   /** The server's INFO; `''` if the user may not read it. */
   private askInfo(): Promise<string> {
-    return this.topology.send('info', []).reply.then(String, () => '');
+    return this.send('info', []).reply.then(String, () => '');
   }
 
   private async askTime(keys: readonly string[]): Promise<ServerClock> {
@@ -118,10 +118,8 @@ export class ServerClocks {
 
   private send(name: string, args: readonly string[], key?: string): SentCommand {
     const command = this.topology.send(name, args, key);
-    this.latest = command;
-    const settled = () => {
-      if (this.latest === command) this.latest = undefined;
-    };
+    this.pending.add(command);
+    const settled = () => void this.pending.delete(command);
     command.reply.then(settled, settled);
     return command;
   }
