@@ -273,10 +273,14 @@ export class Watchdog<Thing extends Renewable<Thing>> {
     const { first: retrying } = this.retrying;
     // At most a third of the lease, because a thing that is guarded later must not be due before the heartbeat.
     let delay = Math.min(HEARTBEAT, this.leaseTime / 3);
+    if (this.due.first !== undefined) delay = 0;
     if (resting !== undefined) delay = Math.min(delay, this.untilDue(resting));
     if (renewing !== undefined) delay = Math.min(delay, this.left(renewing));
     if (retrying !== undefined) delay = Math.min(delay, this.left(retrying), this.retryAt - this.runtime.monotonic());
-    this.heartbeat.schedule(Math.max(1, delay)); // the shortest timer of Node.js
+    const shortest = Math.max(1, delay); // the shortest timer of Node.js
+    // What others wait for is never put off.
+    if (this.heartbeat.isScheduled) this.heartbeat.bringForward(shortest);
+    else this.heartbeat.schedule(shortest);
   }
 
   private compareClocks(): void {

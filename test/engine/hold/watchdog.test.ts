@@ -947,6 +947,21 @@ describe('a lease whose holder asks whether it is held', () => {
     expect(kennel.renewals).toHaveLength(1);
   });
 
+  it('is confirmed at once after an outage, although slow acquisitions are answered meanwhile', async () => {
+    const kennel = new Kennel();
+    const { watchdog, runtime } = kennel;
+    const sent = kennel.clock.now();
+    kennel.guard('order');
+    await runtime.advance(4_000);
+    watchdog.confirmAll(runtime.monotonic());
+    for (let i = 0; i < 20; i++) {
+      kennel.guard(`late:${i}`, sent);
+      await runtime.advance(0.5);
+    }
+    expect(kennel.renewals[0]).toEqual({ name: 'order', at: sent.monotonic + 4_000 });
+    watchdog.close();
+  });
+
   it('needs no confirmation after an outage if nothing is held', () => {
     const { watchdog, runtime } = new Kennel();
     watchdog.confirmAll(runtime.monotonic());
