@@ -66,6 +66,10 @@ export class ActiveWork implements WaitingQueues {
   /** The number of permits that the service renews. Set by Synchronizers. */
   countPermits: () => number = () => 0;
   private bodies = 0;
+  /** How often {@link underWay} was called. Bodies know it from their beginning. */
+  private period = 0;
+  /** The running bodies that began before the last call of {@link underWay}. */
+  private earlierBodies = 0;
   /** The number of unanswered releases whose callers have continued. */
   private releases = 0;
   /** The number of waiters that have left, and whose removal from the backend is unanswered. */
@@ -92,12 +96,23 @@ export class ActiveWork implements WaitingQueues {
     return this.queues.size === 0 && this.several.size === 0;
   }
 
-  bodyStarted(): void {
+  /** @returns what {@link bodyEnded} needs to know */
+  bodyStarted(): number {
     this.bodies++;
+    return this.period;
   }
 
-  bodyEnded(): void {
+  bodyEnded(period: number): void {
     this.bodies--;
+    if (period < this.period) this.earlierBodies--;
+  }
+
+  /** The bodies and leases of this moment, apart from these leases and their bodies: whether some of them remain. */
+  underWay(own: ReadonlySet<unknown>): () => boolean {
+    this.period++;
+    this.earlierBodies = this.bodies;
+    const leases = new Set([...this.leases].filter((lease) => !own.has(lease)));
+    return () => this.earlierBodies > own.size || [...this.leases].some((lease) => leases.has(lease));
   }
 
   releaseStarted(): void {

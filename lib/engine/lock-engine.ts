@@ -289,6 +289,11 @@ export class LockEngine {
     this.shutdown.begin();
   }
 
+  /** Waits for those who hold something at this moment, or wait for what this process holds. Refuses nobody. */
+  settle(): Promise<void> {
+    return this.shutdown.settle();
+  }
+
   /**
    * Waits, until `shutdownTimeout` after {@link beginShutdown} at most, for what is held, asked for or waited for. Only
    * callers that wait for another process are refused at once. Then everybody is refused, and the signals of the

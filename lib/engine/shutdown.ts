@@ -23,9 +23,10 @@ const MOST_NAMES = 10;
  * Ends a service in order, so that what was begun ends:
  *
  * 1. `begin`: the clock starts. Leaders step down, and locks are granted as ever.
- * 2. `drain`: callers that wait for another process are refused. All others are served, until nothing is held or waited
+ * 2. `settle`: those who hold or wait at this moment end. Nobody is refused.
+ * 3. `drain`: callers that wait for another process are refused. All others are served, until nothing is held or waited
  *    for, or the clock has ended. Then everybody is refused, and what is still held lapses.
- * 3. `close`: what is unanswered is settled, and the backend is closed.
+ * 4. `close`: what is unanswered is settled, and the backend is closed.
  *
  * If the clock ends before `drain`, the application still waits for its bodies. So their signals abort, and nobody waits
  * any more, but what is held is renewed, and what is free is granted.
@@ -60,6 +61,12 @@ export class Shutdown {
     });
     const timer = runtime.timer(this.shutdownTimeout, () => this.limit());
     this.stopLimiting = () => timer.cancel();
+  }
+
+  settle(): Promise<void> {
+    this.begin();
+    const leaders = [...this.services.work.candidates].filter(({ waitsForCaller }) => !waitsForCaller);
+    return this.services.runtime.detached(() => this.untilBegunHasEnded(leaders));
   }
 
   drain(): Promise<void> {
@@ -125,6 +132,37 @@ export class Shutdown {
     };
   }
 
+  // ── The servers have answered, and what bodies use is not closed yet ───────────────────────────────────────────────
+
+  /** What begins meanwhile is not waited for, because workers may fetch without end. */
+  private async untilBegunHasEnded(leaders: readonly unknown[]): Promise<void> {
+    const { work } = this.services;
+    const { candidates }: { candidates: ReadonlySet<unknown> } = work;
+    // Callers may wait for the body that has called app.close(), and waits for this.
+    const callers = this.around.size === 0 ? [...this.callersToServe()] : [];
+    await this.while(() => leaders.some((leader) => candidates.has(leader)));
+    await this.while(() => {
+      const waiting = this.callersToServe();
+      return callers.some((caller) => waiting.has(caller));
+    });
+    await this.while(work.underWay(this.around));
+  }
+
+  /** Waits while a condition on the unfinished work holds, and the clock runs. */
+  private async while(condition: () => boolean): Promise<void> {
+    while (this.timeLeft > 0 && condition()) await this.change(this.timeLeft);
+  }
+
+  /** Those whom {@link drain} does not refuse. */
+  private callersToServe(): Set<Caller<never>> {
+    const callers = new Set<Caller<never>>();
+    this.refuse((queue, caller) => {
+      if (!isRefusedByDrain(queue, caller)) callers.add(caller);
+      return false;
+    });
+    return callers;
+  }
+
   // ── The last hook ──────────────────────────────────────────────────────────────────────────────────────────────────
 
   private async untilNothingIsLeft(): Promise<void> {
@@ -133,7 +171,7 @@ export class Shutdown {
     admission.isDraining = true;
     for (const queue of work.queues.values()) queue.endIfIdle();
     for (let quietTurns = 0; quietTurns < QUIET_TURNS && this.timeLeft > 0; ) {
-      this.refuse(({ awaited }, { keepsWaiting }) => awaited === 'another process' && !keepsWaiting);
+      this.refuse(isRefusedByDrain);
       quietTurns = this.isIdle ? quietTurns + 1 : 0;
       if (quietTurns === 0) await this.change(this.timeLeft);
       await new Promise<void>((resolve) => {
@@ -223,6 +261,10 @@ export class Shutdown {
     });
     unwatch();
   }
+}
+
+function isRefusedByDrain({ awaited }: AwaitingQueue, { keepsWaiting }: Caller<never>): boolean {
+  return awaited === 'another process' && !keepsWaiting;
 }
 
 function stoppedWaiting(name: string): LockAbortedError {

@@ -504,6 +504,14 @@ export class LockService {
   }
 
   /**
+   * Waits for those who hold something at this moment, or wait for what this process holds, until the clock of the
+   * shutdown ends at most. Nobody is refused. @internal
+   */
+  settle(): Promise<void> {
+    return this.engine.settle();
+  }
+
+  /**
    * Lets everything end that was begun, for `shutdownTimeout` at most. Call it when nothing new begins any more. Calls
    * that wait for another process are refused with LockAbortedError. All others get their locks, until nothing is held
    * or waited for. Then every call is refused; the signals of bodies that are still running abort, and their locks end

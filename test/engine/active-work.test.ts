@@ -16,9 +16,9 @@ describe('the unfinished work of a service', () => {
     work.bodyStarted();
     work.bodyStarted();
     expect(work.isIdle).toBe(false);
-    work.bodyEnded();
+    work.bodyEnded(0);
     expect(work.isIdle).toBe(false);
-    work.bodyEnded();
+    work.bodyEnded(0);
     expect(work.isIdle).toBe(true);
   });
 
@@ -72,7 +72,7 @@ describe('the unfinished work of a service', () => {
     work.leases.remove(other);
     work.bodyStarted(); // of somebody who has released the lease already
     expect(work.isIdleBut(new Set([own]))).toBe(false);
-    work.bodyEnded();
+    work.bodyEnded(0);
     expect(work.isIdleBut(new Set([own]))).toBe(true);
   });
 

@@ -226,6 +226,131 @@ describe('shutdown', () => {
     await runtime.until(drained[1]);
   });
 
+  describe('before other modules close what bodies use', () => {
+    const begun = async () => {
+      const process = await world.process(settings);
+      const settled = { over: false };
+      const settle = () =>
+        process.locks.settle().then(() => {
+          settled.over = true;
+        });
+      return { ...process, settled, settle, other: await world.process() };
+    };
+
+    it.each<[string, (locks: LockService, body: () => Promise<void>) => Promise<unknown>]>([
+      ['a body', (locks, body) => locks.withLock('order', body)],
+      ['a body of several locks', (locks, body) => locks.withLock(['order', 'stock'], body)],
+      ['a body with permits', (locks, body) => locks.getSemaphore('mail').withPermit(body)],
+      ['the body of a flight', (locks, body) => locks.singleFlight('rates', body)],
+      [
+        'a body that has released its lock',
+        (locks, body) => locks.withLock('order', (lease) => lease.release().then(body)),
+      ],
+      [
+        'a body that waits behind another one',
+        (locks, body) => {
+          void locks.withLock('order', body);
+          return locks.withLock('order', async () => {});
+        },
+      ],
+      [
+        'a leader, until it has cleaned up',
+        async (locks, body) => {
+          const leadership = locks.lead('relay', { onElected: async () => {}, onRevoked: body });
+          await world.runtime.settle();
+          void leadership.stop();
+        },
+      ],
+      [
+        'who acquires',
+        async (locks, body) => {
+          const lease = await locks.acquire('order');
+          await body();
+          await lease.release();
+        },
+      ],
+    ])('waits for %s', async (_, call) => {
+      const { locks, runtime, settled, settle } = await begun();
+      await runtime.until(locks.getSemaphore('mail').trySetPermits(1));
+      const end = latch();
+      const called = call(locks, () => end.promise);
+      await runtime.advance(100);
+      const settling = settle();
+      await runtime.advance(5_000);
+      expect(settled.over).toBe(false);
+      end.open();
+      await runtime.until(Promise.all([called, settling]));
+    });
+
+    it('does not wait for what begins meanwhile, which gets its locks', async () => {
+      const { locks, runtime, settle } = await begun();
+      await runtime.until(locks.getSemaphore('mail').trySetPermits(1));
+      const [end, later] = [latch(), latch()];
+      const body = locks.withLock('order', () => end.promise);
+      await runtime.settle();
+      const settled = settle();
+      await runtime.settle();
+      const after = [
+        locks.withLock('job', () => later.promise),
+        locks.withLock('job', async () => {}),
+        locks.getSemaphore('mail').withPermit(() => later.promise),
+      ];
+      await runtime.settle();
+      end.open();
+      await runtime.until(Promise.all([body, settled]));
+      expect(runtime.monotonic()).toBe(0);
+      later.open();
+      await runtime.until(Promise.all(after));
+    });
+
+    it('neither waits for callers behind another process nor refuses them', async () => {
+      const { locks, runtime, settle, other } = await begun();
+      const busy = await other.locks.acquire('order');
+      const waiting = locks.withLock('order', async () => 'paid');
+      await runtime.advance(100);
+      await runtime.until(settle());
+      expect(runtime.monotonic()).toBe(100);
+      await busy.release();
+      expect(await runtime.until(waiting)).toBe('paid');
+    });
+
+    it('waits for the newest call that has superseded others', async () => {
+      const { locks, runtime, settled, settle, other } = await begun();
+      const busy = await other.locks.acquire('index');
+      const calls = ['1', '2'].map((call) => locks.withLock('index', { newest: true }, async () => call));
+      expect(await errorOf(calls[0])).toMatchObject({ name: 'LockSupersededError' });
+      const settling = settle();
+      await runtime.advance(3_000);
+      expect(settled.over).toBe(false);
+      await busy.release();
+      await runtime.until(settling);
+      expect(await calls[1]).toBe('2');
+    });
+
+    it('waits until the clock of the shutdown ends', async () => {
+      const { locks, runtime, settle } = await begun();
+      void locks.withLock('order', () => new Promise<void>(() => {}));
+      await runtime.settle();
+      await runtime.until(settle());
+      expect(runtime.monotonic()).toBe(10_000);
+    });
+
+    it('does not wait for the body that closes the application, or those behind it', async () => {
+      const { locks, runtime, settle } = await begun();
+      const begins = latch();
+      const body = locks.withLock('admin', async () => {
+        await begins.promise;
+        await settle();
+      });
+      const behind = locks.withLock('admin', async () => 'next');
+      await runtime.settle();
+      begins.open();
+      await runtime.until(body);
+      expect(await runtime.until(behind)).toBe('next');
+      expect(runtime.monotonic()).toBe(0);
+    });
+  });
+
   it('names the lock in each rejection', async () => {
     const { locks } = await world.process(settings);
     const other = await world.process();

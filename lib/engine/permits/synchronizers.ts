@@ -151,14 +151,14 @@ export class Synchronizers {
     giveBack: () => Promise<void>,
   ): Promise<T> {
     const { work, events } = this.services;
-    work.bodyStarted();
+    const period = work.bodyStarted();
     this.countBodies(key, 1);
     try {
       const result = await body();
       checkResult(result, { what: `withPermit() of ${what}`, body }, events);
       return result;
     } finally {
-      work.bodyEnded();
+      work.bodyEnded(period);
       await giveBack().catch((error: Error) => events.emit('error', error));
       this.countBodies(key, -1);
       work.changed();

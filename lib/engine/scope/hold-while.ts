@@ -29,19 +29,19 @@ export async function holdWhile<T>(
   const limit = timeHoldAtMost(services, lease);
   let result: T;
   lease.hasBody = true;
-  work.bodyStarted();
+  const period = work.bodyStarted();
   try {
     result = await runInHold(lease, scope, body);
     if (typeof result === 'object') checkResult(result, endedBody(lease, body), services.events);
   } catch (error) {
     limit?.cancel();
     scope.end();
-    await finish(services, lease, keepUntil)?.catch(() => {});
+    await finish(services, lease, keepUntil, period)?.catch(() => {});
     throw error;
   }
   limit?.cancel();
   scope.end();
-  const released = finish(services, lease, keepUntil);
+  const released = finish(services, lease, keepUntil, period);
   if (released !== undefined) await released;
   return result;
 }
@@ -50,10 +50,10 @@ function endedBody({ name, terms }: LockLease, body: unknown): EndedBody {
   return terms.method === '' ? { what: `withLock() of '${name}'`, body } : { what: terms.method, isMethod: true, body };
 }
 
-function finish(services: Needs, lease: LockLease, keepUntil: number): Promise<void> | undefined {
+function finish(services: Needs, lease: LockLease, keepUntil: number, period: number): Promise<void> | undefined {
   const { runtime, work } = services;
   const { release } = lease.terms;
-  work.bodyEnded();
+  work.bodyEnded(period);
   warnIfLeaked(services, lease);
   // The body has released the lease itself, so shutdown may still be waiting for the body.
   if (lease.released) work.changed();

@@ -102,6 +102,27 @@ describe('when the application goes down', () => {
     expect(locked).toEqual(['done', 'done', 'done']);
   });
 
+  it.each([
+    ['beside it', []],
+    ['far below it', [Outer]],
+  ])('what runs or waits ends before its database is closed, in a module %s', async (_, modules) => {
+    const app = await startApp({ imports: [...modules, DatabaseModule], providers: [Jobs] }, { backend: 'memory' });
+    const jobs = app.get(Jobs);
+    const database = app.get(Database);
+    const open = section.shut();
+    const calls = [jobs.run(), jobs.run()];
+    await until(() => section.occupied);
+    database.onApplicationShutdown = async () => {
+      database.open = false;
+    };
+    const closing = app.close();
+    await new Promise((resolve) => setTimeout(resolve, 50)); // whatever does not wait has been closed by now
+    open();
+    expect(await Promise.all(calls)).toEqual(['done', 'done']);
+    await closing;
+    expect(database.open).toBe(false);
+  });
+
   it('a request that closes the application and waits for that is told so, once', async () => {
     const warnings: string[] = [];
     @Controller()

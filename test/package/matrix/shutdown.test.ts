@@ -17,6 +17,12 @@ interface Ended {
   readonly errors: 0 | string;
 }
 
+/** What order.mjs prints. */
+interface Placed extends Ended {
+  readonly closedUnder: number;
+  readonly after: string;
+}
+
 /** What has to become of each kind of work, and in how many seconds the application has to be closed. */
 const EXPECTED: Record<string, { readonly within: number } & Record<string, unknown>> = {
   'requests, Express': { ended: { 200: 10 }, charged: 10, written: 10, within: 10 },
@@ -68,12 +74,12 @@ describe.each([
   });
 
   it(
-    'grants locks in the hooks of all other modules, wherever RedisLockModule is imported',
+    'lets bodies end before the last hooks of all other modules, and grants locks in them, wherever RedisLockModule is imported',
     async () => {
-      const places = JSON.parse(await app.node(['order.mjs'])) as Record<string, Ended & { readonly after: string }>;
+      const places = JSON.parse(await app.node(['order.mjs'])) as Record<string, Placed>;
       expect(Object.keys(places).length).toBeGreaterThanOrEqual(12);
-      for (const [place, { ended, after }] of Object.entries(places))
-        expect([place, Object.keys(ended), after]).toEqual([place, ['granted'], 'LockAbortedError']);
+      for (const [place, { ended, closedUnder, after }] of Object.entries(places))
+        expect([place, Object.keys(ended), closedUnder, after]).toEqual([place, ['granted'], 0, 'LockAbortedError']);
     },
     RUN_TIMEOUT,
   );

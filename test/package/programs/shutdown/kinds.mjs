@@ -182,9 +182,12 @@ const behindAnotherPod = (platform) => async () => {
 
 // ── Workers ──────────────────────────────────────────────────────────────────────────────────────────────────────────
 
-async function worker({ lasts, more, wait }, add) {
+async function worker({ lasts, more, wait, stops }, add) {
   const name = `jobs-${run}`;
   class Jobs extends WorkerHost {
+    async beforeApplicationShutdown() {
+      if (stops) await this.worker.close();
+    }
     async process(job) {
       return this.work(job.data.order, job.data.lasts);
     }
@@ -212,7 +215,7 @@ async function worker({ lasts, more, wait }, add) {
 
 async function jobs() {
   const many = (queue) => queue.addBulk(Array.from({ length: 50 }, (_, n) => ({ name: 'more', data: { order: n } })));
-  const { app, count, observed } = await worker({ lasts: 1_500, wait: 500 }, many);
+  const { app, count, observed } = await worker({ lasts: 1_500, wait: 500, stops: true }, many);
   const took = await closed(app);
   const { completed, failed, waiting, active } = await count();
   await observed.obliterate({ force: true });

@@ -1,6 +1,8 @@
 // Run by matrix/shutdown.test.ts: places RedisLockModule beside other modules in many ways, and prints, for each way, how
-// calls ended that the shutdown hooks of all other modules make.
+// calls ended that the shutdown hooks of all other modules make, and in how many of their last hooks a body still ran
+// that was running when the shutdown began.
 import 'reflect-metadata';
+import { setTimeout as sleep } from 'node:timers/promises';
 import { Global, Injectable, Module } from '@nestjs/common';
 import { NestFactory } from '@nestjs/core';
 import { getLockServiceToken, RedisLockModule } from 'nestjs-redis-lock';
@@ -8,6 +10,9 @@ import { getLockServiceToken, RedisLockModule } from 'nestjs-redis-lock';
 /** The lock services of the application that runs. */
 let services = [];
 let ended = {};
+/** How many bodies run that have begun before. */
+let running = 0;
+let closedUnder = 0;
 
 async function lock(where) {
   for (const locks of services) {
@@ -26,6 +31,7 @@ function other(label, { imports = [], isGlobal = false } = {}) {
       return lock(`${label} before`);
     }
     onApplicationShutdown() {
+      if (running > 0) closedUnder++;
       return lock(`${label} after`);
     }
   }
@@ -77,7 +83,7 @@ for (const [place, imports] of Object.entries(PLACES)) {
   class App {}
   Module({ imports: imports() })(App);
   const app = await NestFactory.createApplicationContext(App, { logger: false });
-  ended = {};
+  [ended, running, closedUnder] = [{}, 0, 0];
   services = [undefined, 'second'].flatMap((name) => {
     try {
       return [app.get(getLockServiceToken(name), { strict: false })];
@@ -85,8 +91,12 @@ for (const [place, imports] of Object.entries(PLACES)) {
       return [];
     }
   });
+  for (const locks of services) {
+    running++;
+    void locks.withLock('running', () => sleep(50)).then(() => running--);
+  }
   await app.close();
   const after = await services[0].withLock('late', async () => 'granted').catch((error) => error.name);
-  results[place] = { services: services.length, ended, after };
+  results[place] = { services: services.length, ended, closedUnder, after };
 }
 console.log(JSON.stringify(results));
