@@ -1,6 +1,9 @@
 import type { BackendError } from '../lock-backend.js';
+import { MONITORS } from './connection/connection-advice.js';
 import { ServerError } from './connection/redis-errors.js';
 
+/** How MONITOR shows a command. */
+const MONITORED = /^\d+\.\d{6} \[\d+ /;
 const INTEGER = /^-?\d+$/;
 
 /**
@@ -30,6 +33,7 @@ export function unexpected(reply: unknown, server: string): BackendError {
       'unknown',
     );
   }
+  if (MONITORED.test(String(reply))) return new ServerError(server, MONITORS, 'unavailable', 'unknown');
   const shown = String(typeof reply === 'string' ? `'${reply.slice(0, 60)}'` : typeof reply);
   return new ServerError(server, `unexpected reply to a command of this library: ${shown}`, 'unavailable', 'unknown');
 }

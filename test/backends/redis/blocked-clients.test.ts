@@ -1,5 +1,7 @@
 import { Redis } from 'ioredis';
 import { Redis as Redis5 } from 'ioredis5';
+import { connectionAdvice } from '../../../lib/backends/redis/connection/connection-advice.js';
+import { integerOf } from '../../../lib/backends/redis/reply-shape.js';
 import { createLockService } from '../../../lib/service/create-lock-service.js';
 import { errorOf } from '../../support/section.js';
 import { type RedisCluster, startCluster } from '../../support/servers/redis-cluster.js';
@@ -38,18 +40,42 @@ describe.each<[string, typeof Redis]>([
   });
 });
 
-it('a lent client that the application subscribes with later is named with what locks need', async () => {
+it.each<[string, RegExp, (client: Redis5) => Promise<unknown>]>([
+  ['subscribes', /subscribed to channels on this client/, (client) => client.subscribe('news')],
+  ['leaves a transaction open', /in a transaction \(MULTI\)/, (client) => client.call('MULTI')],
+  [
+    'blocks for a short time, again and again',
+    /runs BLPOP on this ioredis client/,
+    async (client) => {
+      const block = (): Promise<unknown> => client.blpop('jobs', 0.2).then(block);
+      for (let n = 0; n < 5; n++) block().catch(() => {});
+    },
+  ],
+])('a lent client with which the application later %s is named with what locks need', async (_, state, enter) => {
   const { startRedis } = await import('../../support/servers/redis-server.js');
   const redis = await startRedis();
   const client = new Redis5(redis.url);
-  const locks = createLockService({ connection: client as never, commandTimeout: 300, logger: silent });
+  const warnings: string[] = [];
+  const logger = { warn: () => {}, error: (line: string) => void warnings.push(line) };
+  const locks = createLockService({ connection: client as never, commandTimeout: 300, outageTimeout: '2s', logger });
   await (await locks.acquire('order')).release();
-  await client.subscribe('news');
+  await enter(client);
   const { message } = await errorOf(locks.acquire('order', { waitTime: '5s' }));
-  expect(message).toMatch(/subscribed to channels on this client.*client\.duplicate\(\)/);
   client.disconnect();
   await locks.close();
   await redis.stop();
+  for (const text of [message, ...warnings]) {
+    expect(text).toMatch(state);
+    expect(text).toContain('client.duplicate()');
+  }
+});
+
+// ioredis 5 itself fails with it, so no server is asked.
+it('a lent client that monitors the server is named by both kinds of answers', () => {
+  const monitors = /runs MONITOR on this client.*client\.duplicate\(\)/;
+  expect(connectionAdvice("ERR Replica can't interact with the keyspace")).toMatch(monitors);
+  const line = '1795954253.778388 [0 127.0.0.1:42434] "ping"';
+  expect(() => integerOf(line, 'redis')).toThrow(monitors);
 });
 
 describe('a lent client of a cluster on which the application runs blocking commands', () => {

@@ -3,6 +3,8 @@ import type { Topology } from '../links/topology.js';
 
 const OWN_CLIENT = 'give locks a client of their own, such as client.duplicate()';
 
+export const MONITORS = `the application runs MONITOR on this client: ${OWN_CLIENT}`;
+
 /** Which options choose TLS. */
 const WITH_TLS = 'write rediss://, or set tls (node-redis: tls: true in socket)';
 const WITHOUT_TLS = 'write redis://, or leave out tls';
@@ -38,6 +40,7 @@ const ADVICE: readonly (readonly [RegExp, string])[] = [
     'the host cannot be reached. Check firewalls, security groups and the network',
   ],
   [/ENOENT|EACCES/, 'check the path of the socket and its permissions'],
+  [/Replica can't interact with the keyspace/, MONITORS],
   [/subscriber mode/i, `the application has subscribed to channels on this client: ${OWN_CLIENT}`],
   [/NOAUTH/, 'Redis requires a password: redis://user:password@host, with reserved characters percent-encoded'],
   [
@@ -87,15 +90,17 @@ function closed(usesTls: boolean): string {
 }
 
 /**
- * What to do about a connection on which nothing has arrived since a command was written, and which this library does
- * not replace, because it is the application's; undefined if there is no such connection.
+ * What to do about a connection on which a blocking command of the application runs, or on which nothing has arrived
+ * since a command was written, and which this library does not replace, because it is the application's; undefined if
+ * there is no such connection.
  *
  * @param command the unanswered command
  */
 export function silenceAdvice(topology: Topology, command: SentCommand | undefined): string | undefined {
-  if (topology.owned || command?.socket === undefined || command.idleSinceWrite === undefined) return undefined;
+  if (topology.owned || command?.socket === undefined) return undefined;
   const blockedBy = topology.blockedBy?.(command.socket);
   if (blockedBy !== undefined)
     return `the application runs ${blockedBy} on this ioredis client, and every other command waits behind it: ${OWN_CLIENT}`;
+  if (command.idleSinceWrite === undefined) return undefined;
   return 'nothing arrives on the connection of your ioredis client. If it is dead, only the client can replace it: set socketTimeout in its options (of a cluster: in redisOptions), or give RedisLockModule the options instead of the client';
 }
