@@ -180,12 +180,16 @@ export interface ReleaseRequest extends OwnerRef {
   /** How many milliseconds the lease may last from now on. A backend that repeats the release itself does so for as long. */
   readonly leaseTime?: number;
   /**
-   * A caller that gives this property may withdraw the release. A backend that sends requests together sets it to true
-   * until the release is sent; other backends leave it false.
+   * Called by a backend that keeps the release back, to send it together with others. Until {@link leavesQueue} is
+   * called, the release may be withdrawn.
    */
-  unsent?: boolean;
-  /** Set by the caller while the release is `unsent`. The release is then not sent, and its reply means nothing. */
-  withdrawn?: boolean;
+  queued?(): void;
+  /**
+   * Called when a release that was kept back is about to be sent, or is given up.
+   *
+   * @returns false if it was withdrawn. It is then not sent, and its reply means nothing
+   */
+  leavesQueue?(): boolean;
 }
 
 /** @publicApi */

@@ -2,7 +2,14 @@ import type { FlightBackend, FlightBusy, FlightReply, HeldType } from '../../bac
 import { mayShareResult } from '../../backends/may-share-result.js';
 import { type Asker, Attempt, type Failed, type Granted, type Outcome } from '../ask/attempt.js';
 import type { LinkedQueue } from '../collections/linked-queue.js';
-import { type GivenBack, HeldLock, type LockKeeper, type ReleaseOutcome } from '../hold/held-lock.js';
+import {
+  HeldLock,
+  type LockKeeper,
+  type ReleaseListener,
+  type ReleaseOutcome,
+  tellOutcome,
+  UNAWAITED,
+} from '../hold/held-lock.js';
 import { type Moment } from '../hold/lease-clock.js';
 import { Tenure } from '../hold/tenure.js';
 import type { Services } from '../services.js';
@@ -208,7 +215,7 @@ export class FlightQueue implements LockKeeper, Asker<FlightWaiter, FlightReply>
     this.run = { held, terms, outcome: undefined };
     this.tenure.hold(held, answeredAt);
     if (waiter.settled) {
-      this.services.events.unawaited(this.giveBack(held));
+      this.services.events.unawaited(this.giveBack(held, UNAWAITED));
       return;
     }
     this.serve(waiter, held);
@@ -270,14 +277,14 @@ export class FlightQueue implements LockKeeper, Asker<FlightWaiter, FlightReply>
     if (this.run?.held === held) this.run.outcome = outcome;
   }
 
-  giveBack(held: HeldLock): GivenBack {
+  giveBack(held: HeldLock, listener: ReleaseListener): Promise<void> | undefined {
     const { tenure } = this;
     const forgotten = tenure.giveBackForgotten(held);
-    if (forgotten !== undefined) return forgotten;
+    if (forgotten !== undefined) return tellOutcome(listener, forgotten);
     const run = this.run as Run; // it is set until the queue has forgotten the lock
     this.services.watchdog.drop(held);
     tenure.beginDeparture();
-    return storeResult(this.services, this.flights, run).then((outcome) => {
+    const outcome = storeResult(this.services, this.flights, run).then((outcome) => {
       tenure.drop(held); // not earlier: until the answer, callers are refused because of this run
       this.run = undefined;
       this.shareOwn(run, outcome);
@@ -285,6 +292,7 @@ export class FlightQueue implements LockKeeper, Asker<FlightWaiter, FlightReply>
       this.resume();
       return outcome;
     });
+    return tellOutcome(listener, outcome);
   }
 
   /** Gives the outcome of the run of this process to the callers that joined it. */

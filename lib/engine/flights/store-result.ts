@@ -1,6 +1,6 @@
 import type { BackendError, FlightBackend, FlightRelease } from '../../backends/lock-backend.js';
 import { unreleasedOwner } from '../ask/unused-owner.js';
-import type { HeldLock, ReleaseOutcome } from '../hold/held-lock.js';
+import { type HeldLock, outcomeOf, type ReleaseOutcome } from '../hold/held-lock.js';
 import { answeredOutcome, RecallableRelease } from '../hold/recallable-release.js';
 import type { Services } from '../services.js';
 import type { FlightTerms } from './flight-terms.js';
@@ -53,7 +53,7 @@ export function storeResult(
 }
 
 function releaseWithoutResult(services: Services, held: HeldLock): Promise<ReleaseOutcome> {
-  return new RecallableRelease(services, held).send(undefined) as Promise<ReleaseOutcome>;
+  return outcomeOf((listener) => new RecallableRelease(services, held).send(listener));
 }
 
 /**

@@ -4,7 +4,7 @@ import { unreleasedOwner } from '../ask/unused-owner.js';
 import type { LinkedQueue } from '../collections/linked-queue.js';
 import type { Services } from '../services.js';
 import { HandOffBudget, mayInherit } from './hand-off-budget.js';
-import { type GivenBack, HeldLock, type LockWaiter, type ReleaseOutcome } from './held-lock.js';
+import { HeldLock, type LockWaiter, type ReleaseListener, type ReleaseOutcome, UNAWAITED } from './held-lock.js';
 import type { Moment } from './lease-clock.js';
 import type { RecallableRelease } from './recallable-release.js';
 import type { Tenure } from './tenure.js';
@@ -20,7 +20,7 @@ interface QueueOfHandOff {
   /** The waiter that inherits the lock. */
   readonly heir: LockWaiter | undefined;
   hold(held: HeldLock, now: Moment): void;
-  giveBack(held: HeldLock): GivenBack;
+  giveBack(held: HeldLock, listener: ReleaseListener): Promise<void> | undefined;
   /** Whether a lock of this kind may go to that waiter. */
   passes(held: HeldLock, next: LockWaiter): boolean;
   /** Gives a waiter a new owner id if its present one cannot be sent again. */
@@ -116,7 +116,7 @@ export class HandOff {
     if (next !== undefined && this.route(held, next) === 'local') {
       this.passHere(held, next);
       this.queue.resume(); // perhaps nobody waits any more
-    } else this.services.events.unawaited(this.queue.giveBack(held));
+    } else this.services.events.unawaited(this.queue.giveBack(held, UNAWAITED));
   }
 
   /** Lets the next waiter inherit the lock unchanged: the same owner and lease, and the next reserved token. */
@@ -161,7 +161,7 @@ export class HandOff {
     if (queue.waiting.remove(next)) {
       this.announce(heir, next);
       next.grant(heir);
-    } else this.services.events.unawaited(queue.giveBack(heir));
+    } else this.services.events.unawaited(queue.giveBack(heir, UNAWAITED));
   }
 
   private announce({ name, type, owner, token }: HeldLock, { terms }: LockWaiter): void {

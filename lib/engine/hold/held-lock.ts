@@ -13,13 +13,12 @@ export interface LockKeeper {
   readonly name: string;
   readonly key: string;
   /**
-   * Frees the lock or hands it off. A returned promise settles when the caller may continue; without a promise, the
-   * caller may continue at once.
+   * Frees the lock or hands it off. The listener is told the outcome once, now or later.
    *
    * @param now the current moment, to save reading the clocks again
-   * @param listener receives the outcome later if the result is `undefined`
+   * @returns what the listener waits for, and rejects with what it throws then; undefined if there is nothing to wait for
    */
-  giveBack(held: HeldLock, now?: Moment, listener?: ReleaseListener): GivenBack;
+  giveBack(held: HeldLock, listener: ReleaseListener, now?: Moment): Promise<void> | undefined;
   /** Removes the lock from queues and renewals, and lets it lapse. Nobody gets it here any more. */
   forget(held: HeldLock): void;
   lost(held: HeldLock): void;
@@ -36,16 +35,38 @@ export interface LockKeeper {
  */
 export type ReleaseOutcome = 'released' | 'gone' | 'unreachable';
 
-/** See {@link LockKeeper.giveBack}. */
-export type GivenBack = ReleaseOutcome | Promise<ReleaseOutcome> | undefined;
-
-/** Receives the outcome of a release. It saves the promise of that outcome, and one more for each that follows. */
+/** Is told the outcome of a release. It is an object that exists anyhow, to save the promise of that outcome. */
 export interface ReleaseListener {
-  /** Whether its caller waits for the release, and therefore needs {@link ending}. */
+  /** Whether it needs a promise to wait for. */
   readonly waits: boolean;
-  /** For a caller that waits: settles after `releaseSettled`, and rejects with what that throws. */
-  ending: Promise<void> | undefined;
   releaseSettled(outcome: ReleaseOutcome): void;
+}
+
+/** For code that waits for a release, whatever its outcome. */
+export const AWAITED: ReleaseListener = { waits: true, releaseSettled: () => {} };
+/** For code that does not wait. */
+export const UNAWAITED: ReleaseListener = { waits: false, releaseSettled: () => {} };
+
+/** Tells the outcome of a release, now or when it is known. @returns as {@link LockKeeper.giveBack} */
+export function tellOutcome(
+  listener: ReleaseListener,
+  outcome: ReleaseOutcome | Promise<ReleaseOutcome>,
+): Promise<void> | undefined {
+  if (typeof outcome !== 'string') return outcome.then((settled) => listener.releaseSettled(settled));
+  listener.releaseSettled(outcome);
+  return undefined;
+}
+
+/** The outcome as a promise, for code that is not on the hot path. */
+export async function outcomeOf(
+  giveBack: (listener: ReleaseListener) => Promise<void> | undefined,
+): Promise<ReleaseOutcome> {
+  let outcome: ReleaseOutcome = 'released';
+  const releaseSettled = (settled: ReleaseOutcome) => {
+    outcome = settled;
+  };
+  await giveBack({ waits: true, releaseSettled });
+  return outcome;
 }
 
 /** Those terms of an acquisition that its lease keeps. */
@@ -210,11 +231,11 @@ export class HeldLock implements Renewable<HeldLock> {
     this.keepUntil = Math.max(this.keepUntil, until);
   }
 
-  /** Removes one share. Removing the last one frees the lock or hands it off. */
-  drop(share: LockShare, now: Moment, listener?: ReleaseListener): GivenBack {
+  /** Removes one share. Removing the last one frees the lock or hands it off. Returns as {@link LockKeeper.giveBack}. */
+  drop(share: LockShare, listener: ReleaseListener, now: Moment): Promise<void> | undefined {
     this.shares = this.shares.length === 1 ? NO_SHARES : this.shares.filter((other) => other !== share);
-    if (this.shares.length > 0) return 'released';
-    return this.keeper.giveBack(this, now, listener);
+    if (this.shares.length === 0) return this.keeper.giveBack(this, listener, now);
+    return tellOutcome(listener, 'released');
   }
 
   /** Records that the backend has set the lease to `leaseTime`, by a command that was sent after `sent`. */

@@ -1,8 +1,9 @@
 import type { HeldType, ReleaseReply, ReleaseRequest } from '../../backends/lock-backend.js';
 import type { Departing } from '../ask/unsettled-releases.js';
 import { longestLease, unreleasedOwner } from '../ask/unused-owner.js';
+import { CHECKED, invariant } from '../invariants.js';
 import type { Services } from '../services.js';
-import type { HeldLock, ReleaseListener, ReleaseOutcome } from './held-lock.js';
+import { type HeldLock, type ReleaseListener, type ReleaseOutcome, tellOutcome, UNAWAITED } from './held-lock.js';
 
 /** Told when the backend has answered a release, or gave no answer. */
 export interface ReleaseSender {
@@ -10,13 +11,22 @@ export interface ReleaseSender {
 }
 
 /**
+ * | state       | meaning                                                              | ends                          |
+ * | ----------- | -------------------------------------------------------------------- | ----------------------------- |
+ * | `sent`      | the backend has it, or sends it at once                              | `settle`, `queued`            |
+ * | `unsent`    | the backend keeps it back, so that it can be recalled                | `recall`, `leavesQueue`       |
+ * | `withdrawn` | it was recalled, and is not sent unless the lock is given back again | `resume`, `leavesQueue`       |
+ * | `answered`  | nothing follows any more                                             | never                         |
+ */
+type State = 'sent' | 'unsent' | 'withdrawn' | 'answered';
+
+/**
  * The release of a held lock in the backend. Until it is sent, it can be recalled, and the lock is held as before. If
  * the lock is given back again before the request would have been sent, the same request is resumed. Otherwise a loop
  * on one lock would create and withdraw thousands of requests in one turn of the event loop.
  */
 export class RecallableRelease implements ReleaseRequest, Departing {
-  unsent = false;
-  withdrawn = false;
+  private state: State = 'sent';
   /** The links of the list of unsettled releases. */
   previous: Departing | undefined;
   next: Departing | undefined;
@@ -26,14 +36,12 @@ export class RecallableRelease implements ReleaseRequest, Departing {
   readonly key: string;
   readonly type: HeldType;
   readonly owner: string;
-  /** Receives the outcome if its caller does not wait. */
-  private listener: ReleaseListener | undefined;
-  /** After a recall, the outcome for the caller of {@link send} if it waits: see {@link passed}. */
+  /** Who has given the lock back last. */
+  private listener: ReleaseListener = UNAWAITED;
+  /** The outcome for the first listener, if it waits: that of the hand-off that replaced the release. */
   private recalled: ReleaseOutcome | Promise<ReleaseOutcome> | undefined;
 
-  /**
-   * @param sender told of the answer. If there is none, the lock is released in the background
-   */
+  /** @param sender told of the answer */
   constructor(
     private readonly services: Pick<Services, 'backend' | 'backgroundReleases' | 'clock' | 'unsettledReleases'>,
     readonly held: HeldLock,
@@ -48,67 +56,75 @@ export class RecallableRelease implements ReleaseRequest, Departing {
     return longestLease(this.held);
   }
 
-  /** @returns the outcome; undefined when `listener` receives it */
-  send(listener: ReleaseListener | undefined): Promise<ReleaseOutcome> | undefined {
-    this.services.unsettledReleases.begin(this);
-    const answer = this.services.backend.release(this);
-    if (listener?.waits) {
-      listener.ending = answer.then(
-        (reply) => tell(listener, this.settle(reply)),
-        () => tell(listener, this.settle(undefined)),
-      );
-      return undefined;
-    }
+  // ── For the code that gives the lock back ──────────────────────────────────────────────────────────────────────────
+
+  /** Returns as `LockKeeper.giveBack`. */
+  send(listener: ReleaseListener): Promise<void> | undefined {
     this.listener = listener;
-    const outcome = answer.then(
-      (reply) => this.settle(reply),
-      () => this.settle(undefined),
+    this.services.unsettledReleases.begin(this);
+    const told = this.services.backend.release(this).then(
+      (reply) => this.settle(reply, listener),
+      () => this.settle(undefined, listener),
     );
-    return listener === undefined ? outcome : undefined;
+    return listener.waits ? told : undefined;
   }
 
   /** Whether the lock can be held again, because the release has not been sent yet. */
   get recallable(): boolean {
-    return this.unsent && !this.withdrawn;
+    return this.state === 'unsent';
   }
 
   /** Withdraws the release. */
   recall(): void {
-    this.withdrawn = true;
+    if (CHECKED) invariant(this.state === 'unsent', 'a release is recalled that is not kept back');
+    this.state = 'withdrawn';
     this.services.unsettledReleases.end(this);
   }
 
-  /** Settles a recalled release for its caller, with the outcome of the hand-off that replaced it. */
+  /** Settles a recalled release for its listener, with the outcome of the hand-off that replaced it. */
   passed(outcome: ReleaseOutcome | Promise<ReleaseOutcome>): void {
     const { listener } = this;
-    this.listener = undefined;
-    if (listener === undefined) this.recalled ??= outcome;
-    else void tell(listener, outcome);
+    this.listener = UNAWAITED;
+    if (listener.waits) this.recalled = outcome;
+    else void tellOutcome(listener, outcome);
   }
 
   /** Whether a recalled release can be sent after all. */
   get resumable(): boolean {
-    return this.unsent && this.withdrawn;
+    return this.state === 'withdrawn';
   }
 
   /** Sends a recalled release after all. Returns as {@link send}. */
-  resume(listener: ReleaseListener | undefined): Promise<ReleaseOutcome> | undefined {
-    this.withdrawn = false;
+  resume(listener: ReleaseListener): Promise<void> | undefined {
+    if (CHECKED) invariant(this.state === 'withdrawn', 'a release is resumed that was not recalled');
+    this.state = 'unsent';
     this.services.unsettledReleases.begin(this);
     this.listener = listener;
-    if (listener?.waits === false) return undefined;
-    const outcome = new Promise<ReleaseOutcome>((resolve) => {
-      this.listener = { waits: false, ending: undefined, releaseSettled: resolve };
-    });
-    if (listener === undefined) return outcome;
-    listener.ending = outcome.then((settled) => listener.releaseSettled(settled));
-    return undefined;
+    if (!listener.waits) return undefined;
+    return new Promise<ReleaseOutcome>((resolve) => {
+      this.listener = { waits: false, releaseSettled: resolve };
+    }).then((outcome) => listener.releaseSettled(outcome));
   }
 
-  private settle(reply: ReleaseReply | undefined): ReleaseOutcome | Promise<ReleaseOutcome> {
-    const outcome = this.withdrawn ? 'released' : this.outcomeOf(reply);
-    this.listener?.releaseSettled(outcome);
-    return this.recalled ?? outcome;
+  // ── For the backend ────────────────────────────────────────────────────────────────────────────────────────────────
+
+  queued(): void {
+    this.state = 'unsent';
+  }
+
+  leavesQueue(): boolean {
+    if (this.state === 'unsent') this.state = 'sent';
+    else if (this.state === 'withdrawn') this.state = 'answered';
+    return this.state === 'sent';
+  }
+
+  /** Called when the backend has answered, or gave no answer. */
+  private settle(reply: ReleaseReply | undefined, first: ReleaseListener): Promise<void> | undefined {
+    if (this.leavesQueue()) {
+      this.state = 'answered';
+      this.listener.releaseSettled(this.outcomeOf(reply));
+    }
+    return this.recalled && tellOutcome(first, this.recalled);
   }
 
   private outcomeOf(reply: ReleaseReply | undefined): ReleaseOutcome {
@@ -124,11 +140,6 @@ export class RecallableRelease implements ReleaseRequest, Departing {
     sender?.releaseAnswered(this, reply);
     return answeredOutcome(services, held, reply.released, reply.resent);
   }
-}
-
-function tell(listener: ReleaseListener, outcome: ReleaseOutcome | Promise<ReleaseOutcome>): void | Promise<void> {
-  if (typeof outcome === 'string') return listener.releaseSettled(outcome);
-  return outcome.then((settled) => listener.releaseSettled(settled));
 }
 
 /**

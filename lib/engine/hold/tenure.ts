@@ -3,7 +3,7 @@ import { unusedOwner } from '../ask/unused-owner.js';
 import { CHECKED, invariant } from '../invariants.js';
 import { announceLost } from '../lease/lease-events.js';
 import type { Services } from '../services.js';
-import type { GivenBack, HeldLock, LockWaiter, ReleaseListener, ReleaseOutcome } from './held-lock.js';
+import type { HeldLock, LockWaiter, ReleaseListener, ReleaseOutcome } from './held-lock.js';
 import type { Moment } from './lease-clock.js';
 import { RecallableRelease } from './recallable-release.js';
 
@@ -167,8 +167,8 @@ export class Tenure {
     return true;
   }
 
-  /** Releases the lock in the backend. */
-  giveBack(held: HeldLock, listener?: ReleaseListener): GivenBack {
+  /** Releases the lock in the backend. Returns as `LockKeeper.giveBack`. */
+  giveBack(held: HeldLock, listener: ReleaseListener): Promise<void> | undefined {
     this.drop(held);
     this.beginDeparture();
     const { latestRelease } = this;

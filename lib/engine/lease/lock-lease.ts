@@ -3,7 +3,14 @@ import { printsAs } from '../../backends/prints-as.js';
 import { detachable, detachLock, toDetachedTime } from '../detached/detach-lock.js';
 import { LockError, LockLostError, LockNotOwnedError, LockUnavailableError } from '../errors.js';
 import { confirmLeases } from '../hold/confirm-lease.js';
-import type { GivenBack, HeldLock, LeaseTerms, LockShare, ReleaseListener, ReleaseOutcome } from '../hold/held-lock.js';
+import {
+  type HeldLock,
+  type LeaseTerms,
+  type LockShare,
+  type ReleaseListener,
+  type ReleaseOutcome,
+  tellOutcome,
+} from '../hold/held-lock.js';
 import { isKept, leaveToLapse } from '../hold/hold-at-least.js';
 import type { Moment } from '../hold/lease-clock.js';
 import { lostOnReleaseError } from '../hold/loss-reasons.js';
@@ -34,8 +41,6 @@ type LeaseServices = Pick<
 
 const NONE: readonly HeldLock[] = [];
 const ENDED: Promise<void> = Promise.resolve();
-/** As {@link ENDED}, for a caller that does not wait for the release. */
-const IN_BACKGROUND: Promise<void> = Promise.resolve();
 
 /** The {@link Lease} of one lock, or of several locks of one service. It has a share in each of them. */
 export class LockLease implements ScopedLease, LockShare, ReleaseListener {
@@ -44,7 +49,19 @@ export class LockLease implements ScopedLease, LockShare, ReleaseListener {
   next: LockLease | undefined;
   private readonly token: number;
   private readonly severalTokens: LeaseTokens | undefined;
-  ending: Promise<void> | undefined;
+  /** It was given back or detached. */
+  released = false;
+  /** Whether the caller waits for the release. */
+  waits = true;
+  /** What later callers of `release()` wait for. */
+  private ending: Promise<void> | undefined;
+  /** How many of its locks are given back, and have no outcome yet. */
+  private unsettled = 0;
+  /** The worst outcome so far. */
+  private outcome: ReleaseOutcome = 'released';
+  /** The locks that are freed, or passed on, with this lease: for the event of the release. */
+  private freed: readonly HeldLock[] = NONE;
+  private hasEnded = false;
   private controller: AbortController | undefined;
   loss: LockLostError | undefined;
   /** Whether a function runs, or ran, while the lease is held. Without one, only `release()` ends it. */
@@ -121,11 +138,7 @@ export class LockLease implements ScopedLease, LockShare, ReleaseListener {
   }
 
   get live(): boolean {
-    return this.ending === undefined && this.loss === undefined;
-  }
-
-  get released(): boolean {
-    return this.ending !== undefined;
+    return !this.released && this.loss === undefined;
   }
 
   get isStranger(): boolean {
@@ -205,12 +218,13 @@ export class LockLease implements ScopedLease, LockShare, ReleaseListener {
    * follow.
    */
   releaseAs(mode: ReleaseMode): Promise<void> | undefined {
-    if (this.ending !== undefined) return mode === 'background' ? undefined : this.ending.catch(() => {});
+    if (this.released) return mode === 'background' ? undefined : this.ending?.catch(() => {});
     // Set before the end, because an event listener or abort handler may call release() again.
-    this.ending = mode === 'background' ? IN_BACKGROUND : ENDED;
+    this.released = true;
+    this.waits = mode !== 'background';
     const ending = this.end();
     // In the background, only this caller hears of a loss, although releases of other locks may still be unanswered.
-    if (ending !== undefined && mode !== 'background') this.ending = ending;
+    if (this.waits) this.ending = ending;
     return ending;
   }
 
@@ -227,6 +241,7 @@ export class LockLease implements ScopedLease, LockShare, ReleaseListener {
     this.assertLive(); // the clocks alone may show that it was lost
     held.forgetShares();
     const detaching = detachLock(this.services, held, leaseTime);
+    this.released = true;
     this.ending = detaching.then(
       () => {},
       () => {},
@@ -316,27 +331,13 @@ export class LockLease implements ScopedLease, LockShare, ReleaseListener {
       this.loss = this.judge();
       if (this.loss !== undefined) this.controller?.abort(this.loss);
     }
-    const freed = events.timed ? freedBy(this, now) : NONE;
-    const { waits } = this;
-    const dropped = waits ? this.dropShares(now, freed) : this.releaseInBackground(now);
-    if (typeof dropped === 'object') return this.endedBy(dropped, freed);
-    if (waits && dropped === undefined) return this.ending;
-    // The locks were handed off in this process, are still shared, or nobody waits, so no promise is needed.
+    if (events.timed) this.freed = freedBy(this, now);
+    this.unsettled = this.locks.length;
     try {
-      this.ended(dropped ?? 'released', freed, dropped !== undefined);
-      return undefined;
+      return this.waits ? this.giveBack(now) : this.giveBackInBackground(now);
     } catch (error) {
       return Promise.reject(error);
     }
-  }
-
-  private endedBy(dropped: Promise<ReleaseOutcome>, freed: readonly HeldLock[]): Promise<void> {
-    return dropped.then((outcome) => this.ended(outcome, freed, outcome !== 'unreachable'));
-  }
-
-  /** Whether the caller waits for the release. */
-  get waits(): boolean {
-    return this.ending !== IN_BACKGROUND;
   }
 
   /** Past its deadline by this process's clocks, a lock is lost, whatever the backend would say. @returns the loss */
@@ -346,45 +347,46 @@ export class LockLease implements ScopedLease, LockShare, ReleaseListener {
     return this.locks.find(({ lost }) => lost !== undefined)?.lost;
   }
 
-  /** Gives back all shares. Undefined: {@link ending} is the promise to wait for. */
-  private dropShares(now: Moment, freed: readonly HeldLock[]): GivenBack {
+  private giveBack(now: Moment): Promise<void> | undefined {
     const { services, locks } = this;
-    if (locks.length === 1) return drop(services, locks[0], this, now, freed.length === 0 ? this : undefined);
-    return Promise.all(locks.map((lock) => drop(services, lock, this, now))).then((all) =>
-      worst(all as ReleaseOutcome[]),
-    );
+    if (locks.length === 1) return drop(services, locks[0], this, now);
+    const answers = locks.map((lock) => drop(services, lock, this, now)).filter((answer) => answer !== undefined);
+    return answers.length === 0 ? undefined : Promise.all(answers).then(() => {});
   }
 
-  /** Gives back all shares without waiting. Undefined: some releases have not been answered yet. */
-  private releaseInBackground(now: Moment): ReleaseOutcome | undefined {
+  /** Ends the lease although some of its releases may be unanswered. */
+  private giveBackInBackground(now: Moment): undefined {
     const { services, locks } = this;
-    let all: ReleaseOutcome | undefined = 'released';
     for (const lock of locks) {
-      const outcome = drop(services, lock, this, now, this);
-      if (outcome === 'gone') all = 'gone';
-      if (typeof outcome === 'string') continue;
-      services.work.releaseStarted();
-      if (outcome !== undefined) services.events.unawaited(outcome.then((settled) => this.releaseSettled(settled)));
-      if (all === 'released') all = undefined;
+      const transfer = drop(services, lock, this, now);
+      if (transfer !== undefined) services.events.unawaited(transfer);
     }
-    return all;
+    if (this.hasEnded) return;
+    for (let i = 0; i < this.unsettled; i++) services.work.releaseStarted();
+    this.ended(false);
   }
 
   /** @throws LockLostError for a caller that waits, if it has to be told of a loss */
   releaseSettled(outcome: ReleaseOutcome): void {
-    if (this.waits) return this.ended(outcome, NONE, outcome !== 'unreachable');
-    this.services.work.releaseEnded();
-    if (this.loss !== undefined) return;
-    if (outcome !== 'gone') return;
-    this.services.events.warnOfLoss(this.foundGone());
+    if (this.hasEnded) return this.settledLate(outcome);
+    if (outcome === 'gone' || this.outcome === 'released') this.outcome = outcome;
+    this.unsettled--;
+    if (this.unsettled === 0) this.ended(this.outcome !== 'unreachable');
   }
 
-  private ended(outcome: ReleaseOutcome, freed: readonly HeldLock[], confirmed: boolean): void {
+  private settledLate(outcome: ReleaseOutcome): void {
+    this.services.work.releaseEnded();
+    if (this.loss === undefined && outcome === 'gone') this.services.events.warnOfLoss(this.foundGone());
+  }
+
+  /** @param confirmed whether the backend has answered all releases */
+  private ended(confirmed: boolean): void {
+    this.hasEnded = true;
     this.leaveGates();
-    const isLost = this.loss !== undefined || outcome === 'gone';
+    const isLost = this.loss !== undefined || this.outcome === 'gone';
     this.onEnd(this, isLost);
     if (isLost) return this.reportLoss();
-    if (freed.length > 0) announceReleased(this.services, this, freed, confirmed);
+    if (this.freed.length > 0) announceReleased(this.services, this, this.freed, confirmed);
   }
 
   private reportLoss(): void {
@@ -442,19 +444,11 @@ function freedBy({ locks }: LockLease, now: Moment): readonly HeldLock[] {
   return locks.filter((lock) => lock.shares.length === 1 && !isKept(lock, now));
 }
 
-function drop(
-  services: LeaseServices,
-  lock: HeldLock,
-  share: LockShare,
-  now: Moment,
-  listener?: ReleaseListener,
-): GivenBack {
+/** Returns as `LockKeeper.giveBack`. */
+function drop(services: LeaseServices, lock: HeldLock, lease: LockLease, now: Moment): Promise<void> | undefined {
   const isLast = lock.shares.length === 1;
-  return isLast && isKept(lock, now) ? leaveToLapse(services, lock, now) : lock.drop(share, now, listener);
-}
-
-function worst(outcomes: readonly ReleaseOutcome[]): ReleaseOutcome {
-  return outcomes.includes('gone') ? 'gone' : outcomes.includes('unreachable') ? 'unreachable' : 'released';
+  if (isLast && isKept(lock, now)) return tellOutcome(lease, leaveToLapse(services, lock, now));
+  return lock.drop(lease, lease, now);
 }
 
 printsAs(LockLease, printedLease);

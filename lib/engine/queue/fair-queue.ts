@@ -4,7 +4,14 @@ import type { Timer } from '../../backends/runtime.js';
 import { type Asker, Attempt, type Failed, type FoundBusy, type Granted, type Outcome } from '../ask/attempt.js';
 import { Doubt } from '../ask/doubt.js';
 import type { LinkedQueue } from '../collections/linked-queue.js';
-import { type GivenBack, HeldLock, type LockKeeper, type LockWaiter, type ReleaseListener } from '../hold/held-lock.js';
+import {
+  HeldLock,
+  type LockKeeper,
+  type LockWaiter,
+  type ReleaseListener,
+  tellOutcome,
+  UNAWAITED,
+} from '../hold/held-lock.js';
 import type { Moment } from '../hold/lease-clock.js';
 import { Tenure } from '../hold/tenure.js';
 import type { Services } from '../services.js';
@@ -167,7 +174,7 @@ export class FairQueue implements LockKeeper, Asker<LockWaiter, AcquireReply> {
     const held = new HeldLock(this, outcome, waiter.terms.fixed, reply, Math.floor(answeredAt.monotonic));
     held.lateCopiesUntil = waiter.doubt?.until;
     this.hold(held, answeredAt);
-    if (waiter.settled) this.services.events.unawaited(this.giveBack(held));
+    if (waiter.settled) this.services.events.unawaited(this.giveBack(held, UNAWAITED));
     this.line.remove(waiter);
     this.forgetWaiter(waiter);
     waiter.grant(held);
@@ -321,8 +328,9 @@ export class FairQueue implements LockKeeper, Asker<LockWaiter, AcquireReply> {
     this.askFirst();
   }
 
-  giveBack(held: HeldLock, _now?: Moment, listener?: ReleaseListener): GivenBack {
-    return this.tenure.giveBackForgotten(held) ?? this.tenure.giveBack(held, listener);
+  giveBack(held: HeldLock, listener: ReleaseListener): Promise<void> | undefined {
+    const forgotten = this.tenure.giveBackForgotten(held);
+    return forgotten === undefined ? this.tenure.giveBack(held, listener) : tellOutcome(listener, forgotten);
   }
 
   released(): void {

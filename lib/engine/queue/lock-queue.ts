@@ -2,7 +2,14 @@ import type { AcquireReply, BackendError, Grant, HeldType, ReleaseReply } from '
 import { type Asker, Attempt, type Failed, type FoundBusy, type Granted, type Outcome } from '../ask/attempt.js';
 import type { LinkedQueue } from '../collections/linked-queue.js';
 import { HandOff } from '../hold/hand-off.js';
-import { type GivenBack, HeldLock, type LockKeeper, type LockWaiter, type ReleaseListener } from '../hold/held-lock.js';
+import {
+  HeldLock,
+  type LockKeeper,
+  type LockWaiter,
+  type ReleaseListener,
+  tellOutcome,
+  UNAWAITED,
+} from '../hold/held-lock.js';
 import type { Moment } from '../hold/lease-clock.js';
 import type { RecallableRelease } from '../hold/recallable-release.js';
 import { Tenure } from '../hold/tenure.js';
@@ -294,7 +301,7 @@ export class LockQueue implements LockKeeper, AskingQueue, Asker<LockWaiter, Acq
   /** Grants the lock to a waiter, or gives it back if he has left. */
   private serve(waiter: LockWaiter, held: HeldLock): void {
     if (this.waiting.remove(waiter)) waiter.grant(held);
-    else this.services.events.unawaited(this.giveBack(held));
+    else this.services.events.unawaited(this.giveBack(held, UNAWAITED));
   }
 
   /** Whether a message may grant the lock to the first waiter, so that it begins without asking. */
@@ -468,18 +475,16 @@ export class LockQueue implements LockKeeper, AskingQueue, Asker<LockWaiter, Acq
     this.tenure.reportLoss(held);
   }
 
-  giveBack(held: HeldLock, now?: Moment, listener?: ReleaseListener): GivenBack {
+  giveBack(held: HeldLock, listener: ReleaseListener, now?: Moment): Promise<void> | undefined {
     const { tenure } = this;
     held.downgrade?.abandon();
     const forgotten = tenure.giveBackForgotten(held);
-    if (forgotten !== undefined) return forgotten;
+    if (forgotten !== undefined) return tellOutcome(listener, forgotten);
     const next = this.heir;
     const passed = next !== undefined && this.handOff.pass(held, next, now);
-    if (passed !== false) {
-      if (this.waiting.length === 0) this.turn.emptied();
-      return passed;
-    }
-    return tenure.giveBack(held, listener);
+    if (passed === false) return tenure.giveBack(held, listener);
+    if (this.waiting.length === 0) this.turn.emptied();
+    return tellOutcome(listener, passed);
   }
 
   /** Who inherits the lock: the first waiter that does not ask itself (for a permit, say), or else the first one. */

@@ -5,7 +5,14 @@ import { type Asker, Attempt, type Failed, type Outcome } from '../ask/attempt.j
 import { Doubt } from '../ask/doubt.js';
 import type { LockLostError } from '../errors.js';
 import { confirmLease } from '../hold/confirm-lease.js';
-import type { GivenBack, HeldLock, LockKeeper, ReadDowngrade } from '../hold/held-lock.js';
+import {
+  type HeldLock,
+  type LockKeeper,
+  type ReadDowngrade,
+  type ReleaseListener,
+  tellOutcome,
+  UNAWAITED,
+} from '../hold/held-lock.js';
 import { lockLostError } from '../hold/loss-reasons.js';
 import type { LockTable } from '../lock-table.js';
 import type { LockQueue } from '../queue/lock-queue.js';
@@ -93,26 +100,29 @@ export class Downgrade implements LockKeeper, ReadDowngrade, Asker<Reader, Acqui
   abandon(): void {
     this.over = true;
     const { events } = this.services;
-    if (this.read !== undefined && this.read.shares.length === 0) events.unawaited(this.giveBack(this.read));
+    if (this.read !== undefined && this.read.shares.length === 0) events.unawaited(this.giveBack(this.read, UNAWAITED));
     if (this.pending !== undefined) return;
     if (this.read === undefined) this.undo();
     this.dismiss();
   }
 
-  giveBack(read: HeldLock): GivenBack {
+  giveBack(read: HeldLock, listener: ReleaseListener): Promise<void> | undefined {
     if (read.lost !== undefined) {
       this.doubt.note({ leavesTraces: true, lateCopiesUntil: read.lateCopiesUntil });
       // If a later reader holds, or is about to hold, the read lock under the same owner, both are released together.
       if (this.over && this.read === undefined && this.pending === undefined) this.undo();
-      return 'gone';
+      return tellOutcome(listener, 'gone');
     }
-    if (!this.over) return 'released';
+    if (!this.over) return tellOutcome(listener, 'released');
     this.read = undefined;
-    const outcome = this.queue.giveBack(read);
-    // Undoing an earlier request first would make the read lock look lost.
-    if (typeof outcome === 'object') return outcome.finally(() => this.undo());
-    this.undo();
-    return outcome;
+    return this.queue.giveBack(read, {
+      waits: listener.waits,
+      releaseSettled: (outcome) => {
+        // Not earlier, because the read lock would look lost.
+        this.undo();
+        listener.releaseSettled(outcome);
+      },
+    });
   }
 
   forget(read: HeldLock): void {
@@ -162,7 +172,7 @@ export class Downgrade implements LockKeeper, ReadDowngrade, Asker<Reader, Acqui
     this.queue = this.table.queueOf('read', this.name, this.key) as LockQueue;
     const read = this.queue.adopt(outcome, first.terms, outcome.reply.token, this);
     this.read = read;
-    if (this.waiting.size === 0) this.services.events.unawaited(this.giveBack(read));
+    if (this.waiting.size === 0) this.services.events.unawaited(this.giveBack(read, UNAWAITED));
     for (const waiter of this.takeAll()) waiter.grant(read);
   }
 

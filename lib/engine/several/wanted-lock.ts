@@ -1,7 +1,7 @@
 import type { Attempt } from '../ask/attempt.js';
 import type { HolderClient } from '../clients/describe-holder.js';
 import type { WaitingPlace } from '../deadlock/nested-wait.js';
-import type { HeldLock, LockWaiter } from '../hold/held-lock.js';
+import { AWAITED, type HeldLock, type LockWaiter } from '../hold/held-lock.js';
 import type { LockQueues, LockTable } from '../lock-table.js';
 import { closeGatesAbove, findReentry, isStillShared, type Reentry, shareMode } from '../scope/reentry.js';
 import type { EnteredGate, ShareGate } from '../scope/share-gate.js';
@@ -201,7 +201,7 @@ export class WantedLock implements Wanted {
     const { held } = this;
     this.held = undefined;
     if (this.gate !== undefined) this.leaveGate();
-    else if (held !== undefined) await held.keeper.giveBack(held);
+    else if (held !== undefined) await held.keeper.giveBack(held, AWAITED);
   }
 
   private waitAtGate(reentry: Reentry, waiter: LockWaiter, departed: () => Error): void {

@@ -18,6 +18,7 @@ import { DEFAULT_TERMS, toTerms } from '../../../lib/engine/terms/lock-options.j
 import { ENGINE_DEFAULTS } from '../../support/engine-defaults.js';
 import { ms, RecordingLogger } from '../../support/lock-world.js';
 import { VirtualRuntime } from '../../support/runtime/virtual-runtime.js';
+import { giveBack } from '../hold/give-back.js';
 
 const unknown = () => new BackendError('no answer in time', 'unavailable', 'unknown');
 const refused = () => new BackendError('the connection is closed', 'unavailable', 'refused');
@@ -167,7 +168,7 @@ describe('the callers of a single flight in one process', () => {
   /** The body of a run ends, and its lock is given back. */
   const end = (held: HeldLock, outcome: Parameters<FlightQueue['bodyEnded']>[1]) => {
     queue.bodyEnded(held, outcome);
-    return queue.giveBack(held);
+    return giveBack(queue, held);
   };
   const answerRelease = async (released: FlightReleaseReply['released'] = 'now') => {
     releases.at(-1)?.answer({ released, resent: false });
@@ -608,7 +609,7 @@ describe('the callers of a single flight in one process', () => {
       queue.bodyEnded(held, { value: '1' });
       const call = enqueue();
       expect(joins).toEqual([]);
-      void queue.giveBack(held);
+      void giveBack(queue, held);
       await answerRelease();
       expect(call.outcome).toBeUndefined();
       expect(acquires).toHaveLength(2);
@@ -667,7 +668,7 @@ describe('the callers of a single flight in one process', () => {
         if (isGone) {
           void end(held, { value: '1' });
           await answerRelease('gone');
-        } else await queue.giveBack(held);
+        } else await giveBack(queue, held);
         await runtime.settle();
         expect([call.outcome, acquires.length]).toEqual([undefined, before + 1]);
         await busy(100, { result: { ...shared().result, before: 1 } });

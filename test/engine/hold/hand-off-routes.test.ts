@@ -3,7 +3,12 @@ import { Attempt, type Outcome } from '../../../lib/engine/ask/attempt.js';
 import { LinkedQueue } from '../../../lib/engine/collections/linked-queue.js';
 import { LockLostError } from '../../../lib/engine/errors.js';
 import { HandOff } from '../../../lib/engine/hold/hand-off.js';
-import { HeldLock, type LockKeeper, type LockWaiter } from '../../../lib/engine/hold/held-lock.js';
+import {
+  HeldLock,
+  type LockKeeper,
+  type LockWaiter,
+  type ReleaseListener,
+} from '../../../lib/engine/hold/held-lock.js';
 import type { RecallableRelease } from '../../../lib/engine/hold/recallable-release.js';
 import { Tenure } from '../../../lib/engine/hold/tenure.js';
 import { kindOf, wayOf } from '../../../lib/engine/queue/ways-of-asking.js';
@@ -13,6 +18,7 @@ import { Waiter } from '../../../lib/engine/wait/waiter.js';
 import { ms, openVirtualWorld } from '../../support/lock-world.js';
 import { latch } from '../../support/section.js';
 import { answerAfter, answerLost, refused } from '../../support/watched/watched-backend.js';
+import { giveBack } from './give-back.js';
 
 const LEASE = ms(30_000);
 
@@ -32,7 +38,7 @@ describe('a lock that its holder passes on', () => {
     const keeper: LockKeeper = {
       name: 'order',
       key: services.keyOf('order'),
-      giveBack: (held) => queue.giveBack(held),
+      giveBack: (held, listener) => queue.giveBack(held, listener),
       forget: (held) => tenure.forget(held),
       lost: (held) => tenure.forget(held),
     };
@@ -46,9 +52,9 @@ describe('a lock that its holder passes on', () => {
         log.push(`held at ${now.monotonic}`);
         tenure.hold(held, now);
       },
-      giveBack: (held: HeldLock) => {
+      giveBack: (held: HeldLock, listener: ReleaseListener) => {
         log.push('given back');
-        return tenure.giveBack(held);
+        return tenure.giveBack(held, listener);
       },
       renewSpentOwner: (waiter: LockWaiter) => {
         if (waiter.ownerSpent) waiter.renewOwner();
@@ -376,9 +382,9 @@ describe('a lock that its holder passes on', () => {
       const { tenure, held, backend } = opened;
       const answer = latch();
       backend.disturb(answerAfter(answer.promise), 'release');
-      const released = tenure.giveBack(held) as Promise<string>;
+      const released = giveBack(tenure, held) as Promise<string>;
       const release = (tenure as unknown as { release: RecallableRelease }).release;
-      release.unsent = true;
+      release.queued();
       return { ...opened, release, released, answer };
     };
 
@@ -386,7 +392,7 @@ describe('a lock that its holder passes on', () => {
       const { handOff, release, wait, held, granted, tenure, released, answer } = await leaving();
       expect(handOff.recall(release, wait())).toBe(true);
       expect(granted.map(([, lock]) => lock)).toEqual([held]);
-      expect([tenure.isHeld, tenure.isDeparting, release.withdrawn]).toEqual([true, false, true]);
+      expect([tenure.isHeld, tenure.isDeparting, release.resumable]).toEqual([true, false, true]);
       answer.open();
       expect(await released).toBe('released');
     });
@@ -403,7 +409,7 @@ describe('a lock that its holder passes on', () => {
       const { handOff, release, wait, granted, tenure, answer, released, waiting } = await leaving();
       const next = wait({ waitTime: ms(0) });
       expect(handOff.recall(release, next)).toBe(false);
-      expect([release.withdrawn, granted, tenure.isHeld, waiting.length]).toEqual([false, [], false, 1]);
+      expect([release.resumable, granted, tenure.isHeld, waiting.length]).toEqual([false, [], false, 1]);
       expect(handOff.reserve).toBe(0);
       answer.open();
       expect(await released).toBe('released');
@@ -413,7 +419,7 @@ describe('a lock that its holder passes on', () => {
       const { handOff, release, wait, tenure, held, answer } = await leaving();
       handOff.recall(release, wait());
       expect(handOff.reserve).toBe(0);
-      void tenure.giveBack(held);
+      void giveBack(tenure, held);
       expect(handOff.recall(release, wait())).toBe(true);
       expect(handOff.reserve).toBe(64);
       handOff.notFollowed();

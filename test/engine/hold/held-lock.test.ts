@@ -1,6 +1,13 @@
 import { Attempt } from '../../../lib/engine/ask/attempt.js';
 import { LockLostError } from '../../../lib/engine/errors.js';
-import { HeldLock, type LockKeeper, type LockShare } from '../../../lib/engine/hold/held-lock.js';
+import {
+  HeldLock,
+  type LockKeeper,
+  type LockShare,
+  type ReleaseListener,
+  type ReleaseOutcome,
+  tellOutcome,
+} from '../../../lib/engine/hold/held-lock.js';
 import { FOREVER } from '../../../lib/engine/terms/duration.js';
 import { openVirtualWorld } from '../../support/lock-world.js';
 
@@ -19,9 +26,9 @@ class Keeper implements LockKeeper {
   readonly key = 'lock:order';
   readonly log: string[] = [];
 
-  giveBack(): 'released' {
+  giveBack(_held: HeldLock, listener: ReleaseListener): Promise<void> | undefined {
     this.log.push('given back');
-    return 'released';
+    return tellOutcome(listener, 'released');
   }
 
   forget(): void {
@@ -68,12 +75,14 @@ describe('a held lock', () => {
     const { held, keeper, share, now } = await open();
     const [first, second, third] = [share(), share(), share()];
     expect(held.shares).toEqual([first, second, third]);
-    expect(held.drop(second, now)).toBe('released');
+    const outcomes: ReleaseOutcome[] = [];
+    const listener = { waits: true, releaseSettled: (outcome: ReleaseOutcome) => void outcomes.push(outcome) };
+    expect([held.drop(second, listener, now), outcomes]).toEqual([undefined, ['released']]);
     expect(held.shares).toEqual([first, third]);
-    held.drop(first, now);
+    held.drop(first, listener, now);
     expect(held.shares).toEqual([third]);
     expect(keeper.log).toEqual([]);
-    held.drop(third, now);
+    held.drop(third, listener, now);
     expect(held.shares).toEqual([]);
     expect(keeper.log).toEqual(['given back']);
   });
@@ -127,17 +136,17 @@ describe('a held lock', () => {
 
   it('hands the moment and the listener of the last share to its keeper, and returns what that returns', async () => {
     const { held, keeper, share, now } = await open();
-    const listener = { waits: false, ending: undefined, releaseSettled: () => {} };
+    const listener = { waits: false, releaseSettled: () => {} };
     const [first, second] = [share(), share()];
-    held.drop(first, now, listener);
-    const outcome = Promise.resolve('gone' as const);
+    held.drop(first, listener, now);
+    const outcome = Promise.resolve();
     const given: unknown[] = [];
     keeper.giveBack = (...args: unknown[]) => {
       given.push(...args);
       return outcome as never;
     };
-    expect(held.drop(second, now, listener)).toBe(outcome);
-    expect(given).toEqual([held, now, listener]);
+    expect(held.drop(second, listener, now)).toBe(outcome);
+    expect(given).toEqual([held, listener, now]);
   });
 
   it('can be lost by others after all its shares were forgotten', async () => {

@@ -4,8 +4,10 @@ import { Attempt } from '../../../lib/engine/ask/attempt.js';
 import {
   HeldLock,
   type LockKeeper,
+  outcomeOf,
   type ReleaseListener,
   type ReleaseOutcome,
+  UNAWAITED,
 } from '../../../lib/engine/hold/held-lock.js';
 import { answeredOutcome, RecallableRelease } from '../../../lib/engine/hold/recallable-release.js';
 import { openVirtualWorld } from '../../support/lock-world.js';
@@ -40,12 +42,15 @@ describe('a release', () => {
   const listener = (waits = false): ReleaseListener & { heard: ReleaseOutcome[] } => {
     const heard: ReleaseOutcome[] = [];
     const releaseSettled = (outcome: ReleaseOutcome) => void heard.push(outcome);
-    return { heard, waits, ending: undefined, releaseSettled };
+    return { heard, waits, releaseSettled };
   };
 
-  it('tells its caller, or its listener, that the lock was released', async () => {
+  /** Sends a release, and waits. */
+  const sent = (release: RecallableRelease) => outcomeOf((waiting) => release.send(waiting));
+
+  it('tells its listener that the lock was released, which waits or not', async () => {
     const first = await open();
-    expect(await first.release.send(undefined)).toBe('released');
+    expect(await sent(first.release)).toBe('released');
     expect(first.replies).toMatchObject([{ released: true }]);
     const second = await open();
     const listening = listener();
@@ -57,20 +62,19 @@ describe('a release', () => {
   it('lets a listener that waits receive the outcome before the waiting ends, or fail', async () => {
     const waiting = listener(true);
     const first = await open();
-    expect(first.release.send(waiting)).toBeUndefined();
+    const told = first.release.send(waiting);
     expect(waiting.heard).toEqual([]);
-    await waiting.ending;
+    await told;
     expect(waiting.heard).toEqual(['released']);
     const second = await open();
-    const refusing = { ...listener(true), releaseSettled: (outcome: ReleaseOutcome) => assert.fail(outcome) };
-    second.release.send(refusing);
-    await expect(refusing.ending).rejects.toThrow('released');
+    const refusing = { waits: true, releaseSettled: (outcome: ReleaseOutcome) => assert.fail(outcome) };
+    await expect(second.release.send(refusing)).rejects.toThrow('released');
   });
 
   it('is repeated when there was no answer, and its caller is told so at once', async () => {
     const { release, replies, backend, runtime, locks } = await open();
     backend.disturb(refused, 'release');
-    expect(await release.send(undefined)).toBe('unreachable');
+    expect(await sent(release)).toBe('unreachable');
     expect(replies).toEqual([undefined]);
     backend.heal();
     await runtime.advance(1_000);
@@ -83,7 +87,7 @@ describe('a release', () => {
   ])('is sent %s', async (_, lateCopiesUntil, count) => {
     const { release, backend, runtime } = await open(lateCopiesUntil);
     await runtime.advance(100);
-    expect(await release.send(undefined)).toBe('released');
+    expect(await sent(release)).toBe('released');
     await runtime.advance(5_000);
     expect(backend.count('release')).toBe(count);
   });
@@ -94,13 +98,13 @@ describe('a release', () => {
     const answer = latch();
     backend.disturb(answerAfter(answer.promise), 'release');
     expect(isUnsettled()).toBe(false);
-    void release.send(undefined);
+    release.send(UNAWAITED);
     expect(isUnsettled()).toBe(true);
     expect(services.unsettledReleases.answersFor(release.key)).toBeDefined();
-    release.unsent = true;
+    release.queued();
     release.recall();
     expect(isUnsettled()).toBe(false);
-    void release.resume(undefined);
+    release.resume(UNAWAITED);
     expect([isUnsettled(), release.recallable, release.resumable]).toEqual([true, true, false]);
     answer.open();
     await runtime.settle();
@@ -110,11 +114,11 @@ describe('a release', () => {
   it('can be recalled only before it is sent, and sent after all only after that', async () => {
     const { release } = await open();
     expect([release.recallable, release.resumable]).toEqual([false, false]);
-    release.unsent = true;
+    release.queued();
     expect([release.recallable, release.resumable]).toEqual([true, false]);
-    release.withdrawn = true;
+    release.recall();
     expect([release.recallable, release.resumable]).toEqual([false, true]);
-    release.unsent = false;
+    release.leavesQueue();
     expect([release.recallable, release.resumable]).toEqual([false, false]);
   });
 
@@ -125,20 +129,10 @@ describe('a release', () => {
     expect(release).toMatchObject({ leaseTime: 60_000, key: held.key, type: 'reentrant', owner: held.owner });
   });
 
-  it.each([true, false])('needs nobody who hears of its answer (%s)', async (isAnswered) => {
-    const { held, services, backend, locks, runtime } = await open();
-    if (!isAnswered) backend.disturb(refused, 'release');
-    const release = new RecallableRelease(services, held);
-    expect(await release.send(undefined)).toBe(isAnswered ? 'released' : 'unreachable');
-    backend.heal();
-    await runtime.advance(1_000);
-    expect(await locks.isLocked('order')).toBe(false);
-  });
-
   it('names its lock in the log if it is not answered when it is repeated either', async () => {
     const { release, backend, runtime, logger } = await open();
     backend.disturb(refused, 'release');
-    await release.send(undefined);
+    await sent(release);
     await runtime.advance(2_000);
     expect(logger.warnings).toEqual([expect.stringContaining("The lock 'order' could not be released in time")]);
     backend.heal();
@@ -158,17 +152,17 @@ describe('a release', () => {
   });
 
   describe('that is recalled', () => {
-    const recalled = async (listening?: ReleaseListener) => {
+    const recalled = async (listening: ReleaseListener) => {
       const opened = await open();
       const { release, backend } = opened;
       const answer = latch();
       backend.disturb(answerAfter(answer.promise), 'release');
-      const sent = release.send(listening);
-      release.unsent = true;
+      const told = release.send(listening);
+      release.queued();
       expect(release.recallable).toBe(true);
       release.recall();
       expect([release.recallable, release.resumable]).toEqual([false, true]);
-      return { ...opened, answer, sent };
+      return { ...opened, answer, told };
     };
 
     it.each<[string, ReleaseOutcome | Promise<ReleaseOutcome>]>([
@@ -185,45 +179,28 @@ describe('a release', () => {
       expect(replies).toEqual([]);
     });
 
-    it('reports that to a caller that waits for it, too', async () => {
-      const { release, answer, sent } = await recalled();
-      release.passed('gone');
-      release.passed('released');
-      answer.open();
-      expect(await sent).toBe('gone');
-    });
-
     it.each<[string, ReleaseOutcome | Promise<ReleaseOutcome>]>([
       ['', 'gone'],
       [', which comes later', Promise.resolve('gone')],
     ])('reports to a listener that waits what became of the lock instead%s', async (_, outcome) => {
       const waiting = listener(true);
-      const { release, answer } = await recalled(waiting);
+      const { release, answer, told } = await recalled(waiting);
       release.passed(outcome);
       answer.open();
-      await waiting.ending;
+      await told;
       expect(waiting.heard).toEqual(['gone']);
     });
 
     it('reports its answer to a listener that waits when it is sent after all', async () => {
       const first = listener(true);
-      const { release, answer } = await recalled(first);
+      const { release, answer, told } = await recalled(first);
       const second = listener(true);
       release.passed('gone');
-      expect(release.resume(second)).toBeUndefined();
-      release.unsent = false;
+      const again = release.resume(second);
+      release.leavesQueue();
       answer.open();
-      await Promise.all([first.ending, second.ending]);
+      await Promise.all([told, again]);
       expect([first.heard, second.heard]).toEqual([['gone'], ['released']]);
-    });
-
-    it('is a promise of its answer for a caller without a listener when it is sent after all', async () => {
-      const { release, answer } = await recalled(listener());
-      release.passed('gone');
-      const outcome = release.resume(undefined);
-      release.unsent = false;
-      answer.open();
-      expect(await outcome).toBe('released');
     });
 
     it('passes what comes of the lock to the listener of the present release alone', async () => {
@@ -243,10 +220,9 @@ describe('a release', () => {
       const listening = listener();
       release.passed('released');
       expect(release.resume(listening)).toBeUndefined();
-      release.unsent = false;
+      release.leavesQueue();
       answer.open();
       await runtime.settle();
-      expect(listening.ending).toBeUndefined();
       expect(listening.heard).toEqual(['released']);
       expect(replies).toMatchObject([{ released: true }]);
     });

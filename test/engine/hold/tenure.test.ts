@@ -7,6 +7,7 @@ import type { AcquisitionTerms } from '../../../lib/engine/terms/lock-options.js
 import { openVirtualWorld } from '../../support/lock-world.js';
 import { latch } from '../../support/section.js';
 import { answerAfter, refused } from '../../support/watched/watched-backend.js';
+import { giveBack } from './give-back.js';
 
 const LEASE = 30_000;
 /** The reply to a release that was withdrawn means nothing. */
@@ -24,7 +25,7 @@ describe('a lock while its process holds it', () => {
     const keeper: LockKeeper = {
       name: 'order',
       key: services.keyOf('order'),
-      giveBack: (held) => tenure.giveBack(held),
+      giveBack: (held, listener) => tenure.giveBack(held, listener),
       forget: (held) => tenure.forget(held),
       lost: (held) => tenure.forget(held),
     };
@@ -104,7 +105,7 @@ describe('a lock while its process holds it', () => {
       const held = await hold();
       const answer = latch();
       backend.disturb(answerAfter(answer.promise), 'release');
-      const released = tenure.giveBack(held);
+      const released = giveBack(tenure, held);
       expect([tenure.isHeld, tenure.isDeparting, tenure.mostHolders]).toEqual([false, true, 1]);
       expect(services.watchdog.guards(held)).toBe(false);
       expect(tenure.leaving).toBe(held.owner);
@@ -119,7 +120,7 @@ describe('a lock while its process holds it', () => {
       const { tenure, hold, backend, replies, isTaken, runtime } = await open();
       const held = await hold();
       backend.disturb(refused, 'release');
-      expect(await tenure.giveBack(held)).toBe('unreachable');
+      expect(await giveBack(tenure, held)).toBe('unreachable');
       expect(replies).toEqual([[held.owner, undefined]]);
       expect([tenure.isDeparting, tenure.leaving]).toEqual([false, undefined]);
       backend.heal();
@@ -132,7 +133,7 @@ describe('a lock while its process holds it', () => {
       const [first] = [await hold({ type: 'read' }), await hold({ type: 'read' })];
       const answer = latch();
       backend.disturb(answerAfter(answer.promise), 'release');
-      const released = tenure.giveBack(first);
+      const released = giveBack(tenure, first);
       expect(tenure.leaving).toBeUndefined();
       answer.open();
       await released;
@@ -143,9 +144,9 @@ describe('a lock while its process holds it', () => {
       const [first, second] = [await hold({ type: 'read' }), await hold({ type: 'read' })];
       const answers = [latch(), latch()];
       backend.disturb(answerAfter(answers[0].promise), 'release');
-      void tenure.giveBack(first);
+      void giveBack(tenure, first);
       backend.disturb(answerAfter(answers[1].promise), 'release');
-      void tenure.giveBack(second);
+      void giveBack(tenure, second);
       expect(tenure.leaving).toBe(second.owner);
       answers[0].open();
       await runtime.settle();
@@ -167,11 +168,11 @@ describe('a lock while its process holds it', () => {
       backend.disturb(async (execute, request) => {
         sent.push(request as ReleaseRequest);
         await answer.promise;
-        return sent[0].withdrawn ? WITHDRAWN : execute();
+        return sent[0].leavesQueue?.() === false ? WITHDRAWN : execute();
       }, 'release');
-      const released = tenure.giveBack(held);
+      const released = giveBack(tenure, held);
       const [release] = sent;
-      release.unsent = true;
+      release.queued?.();
       return { ...opened, held, answer, released, release };
     };
 
@@ -196,7 +197,7 @@ describe('a lock while its process holds it', () => {
       expect(tenure.recallable).toBeUndefined();
       tenure.endDeparture();
       expect(tenure.recallable).toBeDefined();
-      release.unsent = false;
+      release.leavesQueue?.();
       expect(tenure.recallable).toBeUndefined();
       answer.open();
       await runtime.settle();
@@ -208,11 +209,11 @@ describe('a lock while its process holds it', () => {
       tenure.recall(recallable as never);
       recallable?.passed('released');
       tenure.hold(held, services.clock.now());
-      const again = tenure.giveBack(held);
+      const again = giveBack(tenure, held);
       expect(backend.count('release')).toBe(1);
       expect([tenure.isDeparting, tenure.leaving]).toEqual([true, held.owner]);
       expect(tenure.recallable).toBe(recallable);
-      release.unsent = false;
+      release.leavesQueue?.();
       answer.open();
       expect(await again).toBe('released');
       expect(replies).toHaveLength(1);
@@ -227,11 +228,11 @@ describe('a lock while its process holds it', () => {
       recallable?.passed('released');
       const other = await acquire({ type: 'read' });
       tenure.hold(other, services.clock.now());
-      void tenure.giveBack(other);
+      void giveBack(tenure, other);
       expect(backend.count('release')).toBe(2);
       tenure.hold(held, services.clock.now());
-      release.unsent = false;
-      void tenure.giveBack(held);
+      release.leavesQueue?.();
+      void giveBack(tenure, held);
       expect(backend.count('release')).toBe(3);
       answer.open();
       await runtime.settle();
@@ -317,7 +318,7 @@ describe('a lock while its process holds it', () => {
       const held = await hold();
       const answer = latch();
       backend.disturb(answerAfter(answer.promise), 'release');
-      void tenure.giveBack(held);
+      void giveBack(tenure, held);
       const waiter = caller();
       const departing: boolean[] = [];
       const asks = () => tenure.asksBehindRelease(waiter, busy(held.owner), () => departing.push(tenure.isDeparting));
@@ -338,7 +339,7 @@ describe('a lock while its process holds it', () => {
       expect(tenure.asksBehindRelease(waiter, busy(held.owner), () => {})).toBe(false);
       const answer = latch();
       backend.disturb(answerAfter(answer.promise), 'release');
-      void tenure.giveBack(held);
+      void giveBack(tenure, held);
       for (const holder of ['eve:1', undefined])
         expect(tenure.asksBehindRelease(waiter, busy(holder), () => {})).toBe(false);
       expect([waiter.askedAgain, tenure.mostHolders]).toEqual([false, 1]);

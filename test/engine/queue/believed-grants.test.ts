@@ -1,3 +1,4 @@
+import { giveBack } from '../hold/give-back.js';
 import '../../contract/support/matchers.js';
 import { BackendError, type Grant, type Wake } from '../../../lib/backends/lock-backend.js';
 import { validity } from '../../../lib/engine/hold/lease-clock.js';
@@ -78,7 +79,7 @@ describe('a caller that a message grants the lock', () => {
     await backend.tell('line', grantTo(placed));
     await runtime.advance(100); // longer than the lock may stay in the process
     const next = arrive();
-    await queue.giveBack(lockOf(waiter));
+    await giveBack(queue, lockOf(waiter));
     expect(backend.owners('acquire').slice(2)).toEqual([next.owner]);
   });
 
@@ -87,7 +88,7 @@ describe('a caller that a message grants the lock', () => {
     await backend.tell('line', grantTo(placed));
     const next = arrive();
     const requests = backend.requests.length;
-    await queue.giveBack(lockOf(waiter));
+    await giveBack(queue, lockOf(waiter));
     expect(next.outcome).toBe('held');
     expect(lockOf(next)).toMatchObject({ owner: placed.request.owner, token: 6 });
     expect(backend.requests.length).toBe(requests);
@@ -477,7 +478,7 @@ describe('a caller that a message grants the lock', () => {
       arrive(ten);
       const [placed, beside] = backend.sent('acquire').slice(3);
       expect([placed.request.waiterTimeout, beside.request.waiterTimeout]).toEqual([WAITER_TIMEOUT, 0]);
-      for (const holder of holders) await queue.giveBack(lockOf(holder));
+      for (const holder of holders) await giveBack(queue, lockOf(holder));
       await placed.busy();
       await backend.tell('line', grantTo(placed));
       expect([queue.holders, backend.begun]).toEqual([[], []]);
@@ -530,7 +531,7 @@ describe('a message that grants the lock to a place that was left', () => {
   it('is answered by whoever listens, although the queue that had the place has ended', async () => {
     const { backend, queue, runtime, ends, services, caller, waiter, placed } = await inLine();
     await backend.tell('line', grantTo(placed));
-    await queue.giveBack(lockOf(waiter));
+    await giveBack(queue, lockOf(waiter));
     await runtime.advance(1_500); // longer than it listens on for the next caller
     expect([ends.count, backend.listening]).toEqual([1, []]);
     const later = new LockQueue(services, 'order', KEY, 'reentrant', () => {});
@@ -583,7 +584,7 @@ describe('a message that grants the lock to a place that was left', () => {
       await runtime.advance(100);
       arrive(); // so that the queue stays
       backend.hold('release');
-      const released = queue.giveBack(lock);
+      const released = giveBack(queue, lock);
       await runtime.settle();
       await backend.tell('line', granted(placed));
       expect(backend.count('removeWaiter')).toBe(0);

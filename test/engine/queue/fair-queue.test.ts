@@ -4,6 +4,7 @@ import { LockBusyError } from '../../../lib/engine/errors.js';
 import { leftovers, ms, NOTHING, openVirtualWorld, type VirtualProcess } from '../../support/lock-world.js';
 import { errorOf, latch } from '../../support/section.js';
 import { answerAfter, answerLost } from '../../support/watched/watched-backend.js';
+import { giveBack } from '../hold/give-back.js';
 import { fairScene, KEY, type TestWaiter, WAITER_TIMEOUT } from './scripted-scene.js';
 
 describe('a waiter for a fair lock', () => {
@@ -543,7 +544,7 @@ describe('the queue of a fair lock', () => {
     it('ends when the release is answered, and not before', async () => {
       const { backend, queue, runtime, ends, held: lock, guest } = await held();
       backend.hold('release');
-      void queue.giveBack(lock);
+      void giveBack(queue, lock);
       const { leave } = guest();
       leave();
       await backend.last('acquire').busy();
@@ -557,7 +558,7 @@ describe('the queue of a fair lock', () => {
       const { backend, queue, ends, held: lock } = await held();
       lock.abandon(new Error('too long'));
       expect(ends.count).toBe(1);
-      expect(queue.giveBack(lock)).toBe('released');
+      expect(giveBack(queue, lock)).toBe('released');
       expect(backend.owners('release')).toEqual([lock.owner]);
     });
 
@@ -595,7 +596,7 @@ describe('the queue of a fair lock', () => {
       await last.busy();
       await again.grant();
       expect(waiter.outcome).toBe('held');
-      await queue.giveBack(waiter.held as NonNullable<TestWaiter['held']>);
+      await giveBack(queue, waiter.held as NonNullable<TestWaiter['held']>);
       await runtime.advance(1_001);
       expect(late.error).toMatchObject({ name: 'LockBusyError', holder: undefined });
     });

@@ -1,7 +1,8 @@
 import { BackendError, type Busy, HEAD_START, type ReleaseRequest } from '../../../lib/backends/lock-backend.js';
 import { Attempt } from '../../../lib/engine/ask/attempt.js';
-import type { HeldLock, LockKeeper } from '../../../lib/engine/hold/held-lock.js';
+import { type HeldLock, type LockKeeper, UNAWAITED } from '../../../lib/engine/hold/held-lock.js';
 import { ms } from '../../support/lock-world.js';
+import { giveBack } from '../hold/give-back.js';
 import { grantTo, inLine, KEY, lockOf, lockScene, WAITER_TIMEOUT } from './scripted-scene.js';
 
 type Scene = ReturnType<typeof lockScene>;
@@ -139,9 +140,9 @@ describe('a queue of callers asks the backend', () => {
     const [first, second] = [arrive(), arrive()];
     for (const sent of backend.sent('acquire')) await sent.grant();
     const writer = arrive({ type: 'write' });
-    await queue.giveBack(lockOf(first));
+    await giveBack(queue, lockOf(first));
     expect(backend.count('acquire')).toBe(2);
-    await queue.giveBack(lockOf(second));
+    await giveBack(queue, lockOf(second));
     expect(backend.owners('acquire').slice(2)).toEqual([writer.owner]);
   });
 
@@ -403,7 +404,7 @@ describe('a queue of callers behind another process', () => {
     const { backend, ends, runtime, queue, waiter } = await resting();
     await backend.confirm();
     await backend.last('acquire').grant();
-    await queue.giveBack(lockOf(waiter));
+    await giveBack(queue, lockOf(waiter));
     await runtime.advance(900);
     expect([backend.types, ends.count]).toEqual([['reentrant'], 0]);
     await runtime.advance(200);
@@ -415,7 +416,7 @@ describe('a queue of callers behind another process', () => {
     await backend.confirm();
     await backend.last('acquire').grant();
     Object.defineProperty(services.admission, 'isDraining', { get: () => true });
-    await queue.giveBack(lockOf(waiter));
+    await giveBack(queue, lockOf(waiter));
     expect([backend.types, ends.count]).toEqual([[], 1]);
   });
 
@@ -458,7 +459,7 @@ describe('a queue of callers behind a holder of its own process', () => {
   it('asks nothing, and passes the lock on to the first of them', async () => {
     const { backend, queue, lock, arrive } = await held();
     const [first, second] = [arrive(), arrive()];
-    void queue.giveBack(lock);
+    void giveBack(queue, lock);
     expect(backend.count('acquire')).toBe(1);
     expect(backend.last('transfer').request).toMatchObject({ from: lock.owner, to: first.owner });
     await backend.last('transfer').grant();
@@ -476,7 +477,7 @@ describe('a queue of callers behind a holder of its own process', () => {
     async (how) => {
       const { backend, queue, runtime, lock, arrive } = await held();
       const next = arrive();
-      void queue.giveBack(lock);
+      void giveBack(queue, lock);
       const { to } = backend.last('transfer').request;
       if (how === 'gone') await backend.last('transfer').answer(undefined);
       else await backend.last('transfer').fail('unknown');
@@ -500,7 +501,7 @@ describe('a queue of callers behind a holder of its own process', () => {
     await backend.confirm();
     await backend.last('acquire').grant();
     backend.hold('release');
-    void queue.giveBack(lockOf(waiter));
+    void giveBack(queue, lockOf(waiter));
     const late = arrive({ waitTime: ms(50) });
     await runtime.advance(51);
     expect(late.error).toMatchObject({ name: 'LockBusyError', holder: undefined });
@@ -531,7 +532,7 @@ describe('a queue of callers behind a holder of its own process', () => {
     const { backend, queue, lock, arrive } = await held();
     lock.abandon(new Error('too long'));
     const next = arrive();
-    expect(queue.giveBack(lock)).toBe('released');
+    expect(giveBack(queue, lock)).toBe('released');
     expect([backend.owners('release'), backend.count('transfer')]).toEqual([[lock.owner], 0]);
     expect(next.outcome).toBeUndefined();
   });
@@ -550,7 +551,7 @@ describe('a queue of callers behind a holder of its own process', () => {
     const { queue, lock } = await held('write');
     let abandoned = 0;
     lock.downgrade = { enqueue: () => {}, abandon: () => void abandoned++ };
-    await queue.giveBack(lock);
+    await giveBack(queue, lock);
     expect(abandoned).toBe(1);
   });
 });
@@ -559,7 +560,7 @@ describe('a queue of callers while a release of its process is unanswered', () =
   const departing = async (...settings: Parameters<typeof lockScene>) => {
     const scene = await held(...settings);
     scene.backend.hold('release');
-    void scene.queue.giveBack(scene.lock);
+    void giveBack(scene.queue, scene.lock);
     return scene;
   };
 
@@ -628,7 +629,7 @@ describe('a queue of callers while a release of its process is unanswered', () =
         while (backend.count('acquire') === before && runtime.monotonic() < answered + 100) await runtime.advance(1);
         asksAfter.push(runtime.monotonic() - answered);
         await backend.last('acquire').grant();
-        void queue.giveBack(lockOf(waiter));
+        void giveBack(queue, lockOf(waiter));
       }
       expect(asksAfter.map((time) => time >= HEAD_START)).toEqual([true, false, false, true, false]);
       expect(Math.max(...asksAfter)).toBeLessThan(HEAD_START + 2);
@@ -707,19 +708,21 @@ describe('a queue of callers while a release of its process is unanswered', () =
 });
 
 describe('a queue of callers while a release of its process is not sent yet', () => {
+  const isWithdrawn = (release: ReleaseRequest) => release.leavesQueue?.() === false;
+
   const unsent = async (kind: 'reentrant' | 'write' = 'reentrant') => {
     const scene = await held(kind);
     scene.backend.hold('release');
-    const released = scene.queue.giveBack(scene.lock);
+    const released = giveBack(scene.queue, scene.lock);
     const release = scene.backend.last('release').request as ReleaseRequest;
-    release.unsent = true;
+    release.queued?.();
     return { ...scene, release, released };
   };
 
   it('withdraws it for the caller that arrives, which may leave as any other', async () => {
     const { backend, queue, runtime, release, lock, arrive } = await unsent();
     const next = arrive({ waitTime: ms(1_000) });
-    expect([release.withdrawn, backend.count('acquire')]).toEqual([true, 1]);
+    expect([isWithdrawn(release), backend.count('acquire')]).toEqual([true, 1]);
     expect(backend.last('transfer').request).toMatchObject({ from: lock.owner, to: next.owner });
     await runtime.advance(1_001);
     expect(next.outcome).toBe('LockBusyError');
@@ -733,8 +736,8 @@ describe('a queue of callers while a release of its process is not sent yet', ()
     const holder = arrive();
     await backend.last('acquire').grant({ reserved: 64 });
     backend.hold('release');
-    void queue.giveBack(lockOf(holder));
-    (backend.last('release').request as ReleaseRequest).unsent = true;
+    void giveBack(queue, lockOf(holder));
+    (backend.last('release').request as ReleaseRequest).queued?.();
     const next = arrive({ waitTime: ms(1_000) });
     expect([next.outcome, runtime.keepAliveTimers]).toEqual(['held', 0]);
     expect(queue.holders).toEqual([next.held]);
@@ -759,8 +762,8 @@ describe('a queue of callers while a release of its process is not sent yet', ()
       /** Gives the lock back, and a caller arrives before the release is sent. @returns the tokens of its transfer */
       const follow = async () => {
         backend.hold('release');
-        void queue.giveBack(lock);
-        (backend.last('release').request as ReleaseRequest).unsent = true;
+        void giveBack(queue, lock);
+        (backend.last('release').request as ReleaseRequest).queued?.();
         const next = arrive();
         const { reserve } = backend.last('transfer').request;
         await backend.last('transfer').grant();
@@ -769,7 +772,7 @@ describe('a queue of callers while a release of its process is not sent yet', ()
       };
       /** Gives the lock back, and another caller arrives only when the release was answered. */
       const pause = async () => {
-        void queue.giveBack(lock);
+        void giveBack(queue, lock);
         await backend.last('release').answer(RELEASED);
         const next = arrive();
         await backend.last('acquire').grant();
@@ -798,17 +801,17 @@ describe('a queue of callers while a release of its process is not sent yet', ()
     const { release, arrive } = await unsent('write');
     arrive({ type: 'read' });
     arrive({ type: 'write' });
-    expect(release.withdrawn).toBe(false);
+    expect(isWithdrawn(release)).toBe(false);
   });
 
   it('leaves it alone for a caller that tries once, and while an adoption has reserved the lock', async () => {
     const first = await unsent();
     first.trier();
-    expect(first.release.withdrawn).toBe(false);
+    expect(isWithdrawn(first.release)).toBe(false);
     const second = await unsent();
     void second.queue.awaitClaim();
     second.arrive();
-    expect(second.release.withdrawn).toBe(false);
+    expect(isWithdrawn(second.release)).toBe(false);
   });
 });
 
@@ -910,7 +913,7 @@ describe('a queue of callers for which a caller has reserved the lock', () => {
     expect(queue.claim()).toBe(false);
     await backend.last('acquire').grant();
     expect(queue.claim()).toBe(false);
-    await queue.giveBack(lockOf(waiter));
+    await giveBack(queue, lockOf(waiter));
     expect([queue.claim(), queue.isAsking, queue.claim()]).toEqual([true, true, false]);
   });
 
@@ -1005,7 +1008,7 @@ describe('a queue of callers for which a caller has reserved the lock', () => {
       const { terms } = caller();
       const lock = queue.fulfil(new Attempt(services, KEY, 'me:77', terms), terms, 12);
       await runtime.advance(100); // longer than the lock may stay in the process
-      void queue.giveBack(lock);
+      void giveBack(queue, lock);
       await runtime.settle();
       expect(backend.owners('release')).toEqual(['me:77']);
       expect(backend.owners('acquire').slice(1)).toEqual([waiter.owner]);
@@ -1018,17 +1021,14 @@ describe('a queue of callers for which a caller has reserved the lock', () => {
       const keeper: LockKeeper = {
         name: 'order',
         key: KEY,
-        giveBack: (lock) => {
-          kept.push(lock);
-          return 'released';
-        },
+        giveBack: (lock) => void kept.push(lock) as undefined,
         forget: () => {},
         lost: () => {},
       };
       const lock = queue.adopt(new Attempt(services, KEY, 'me:77', terms), terms, 12, keeper);
       const share = { terms, lose: () => {}, requestEnd: () => {} };
       lock.share(share);
-      lock.drop(share, services.clock.now());
+      lock.drop(share, UNAWAITED, services.clock.now());
       expect(kept).toEqual([lock]);
       expect(queue.holders).toEqual([lock]);
     });
@@ -1047,7 +1047,7 @@ describe('a queue of callers for which a caller has reserved the lock', () => {
     it('is reserved when a release is answered', async () => {
       const { backend, queue, runtime, lock, arrive } = await held();
       backend.hold('release');
-      void queue.giveBack(lock);
+      void giveBack(queue, lock);
       const claim = settled(queue.awaitClaim());
       arrive();
       await runtime.settle();
@@ -1107,7 +1107,7 @@ describe('a queue of callers for permits', () => {
     backend.hold('release');
     lock.fixed = true;
     queue.forget(lockOf(next));
-    void queue.giveBack(lock);
+    void giveBack(queue, lock);
     expect(queue.isAsking).toBe(true);
     const [first, second] = [arrive(two), arrive(two)];
     expect(backend.owners('acquire').slice(2)).toEqual([first.owner]);
@@ -1120,7 +1120,7 @@ describe('a queue of callers for permits', () => {
     const [holder, asks, rests] = [1, 2, 3].map(() => arrive(two));
     await backend.sent('acquire')[0].grant({ reserved: 64 });
     expect(queue.heir).toBe(rests);
-    queue.giveBack(lockOf(holder));
+    giveBack(queue, lockOf(holder));
     expect([asks.outcome, rests.outcome]).toEqual([undefined, 'held']);
     expect(queue.heir).toBe(asks);
   });
@@ -1129,7 +1129,7 @@ describe('a queue of callers for permits', () => {
     const { backend, queue, arrive } = lockScene('permits');
     const [holder, asks] = [arrive(two), arrive(two)];
     await backend.sent('acquire')[0].grant();
-    await queue.giveBack(lockOf(holder));
+    await giveBack(queue, lockOf(holder));
     expect([backend.owners('release'), backend.count('transfer'), asks.outcome]).toEqual([
       [holder.owner],
       0,
@@ -1482,7 +1482,7 @@ describe('a queue of callers that waits in line', () => {
       await backend.confirm();
       const placed = backend.last('acquire');
       await placed.busy();
-      void queue.giveBack(lockOf(holder));
+      void giveBack(queue, lockOf(holder));
       const { request } = backend.last('transfer');
       expect(request.to).not.toBe(placed.request.owner);
       await backend.last('transfer').grant();
@@ -1499,7 +1499,7 @@ describe('a queue of callers that waits in line', () => {
       const placed = backend.last('acquire');
       await placed.busy();
       const narrow = arrive({ permits: 2 });
-      queue.giveBack(lockOf(holder));
+      giveBack(queue, lockOf(holder));
       expect([wide.outcome, narrow.outcome]).toEqual(['held', undefined]);
       await backend.tell('line');
       expect(backend.last('acquire').request.owner).toBe(narrow.owner);
@@ -1516,7 +1516,7 @@ describe('a queue of callers that waits in line', () => {
       await backend.confirm();
       const placed = backend.last('acquire');
       await placed.busy({ remaining: 5_000 });
-      queue.giveBack(lockOf(holder));
+      giveBack(queue, lockOf(holder));
       expect([heir.outcome, backend.owners('removeWaiter')]).toEqual(['held', [placed.request.owner]]);
       arrive({ permits: 2 });
       expect(backend.count('acquire')).toBe(4);
@@ -1536,10 +1536,10 @@ describe('a queue of callers that waits in line', () => {
       for (let handOff = 1; handOff < 256; handOff++) {
         const next = last;
         last = arrive(three);
-        void queue.giveBack(lockOf(holder));
+        void giveBack(queue, lockOf(holder));
         holder = next;
       }
-      void queue.giveBack(lockOf(holder));
+      void giveBack(queue, lockOf(holder));
       expect([last.outcome, backend.count('removeWaiter')]).toEqual([undefined, 0]);
       await runtime.advance(1);
       expect(last.outcome).toBe('held');
@@ -1658,7 +1658,7 @@ describe('a queue of callers that waits in line', () => {
       const reader = writing.arrive({ type: 'read' });
       await writing.backend.tell('line');
       await writing.backend.last('acquire').grant();
-      await writing.queue.giveBack(lockOf(writing.waiter));
+      await giveBack(writing.queue, lockOf(writing.waiter));
       expect(writing.backend.last('acquire').request).toMatchObject({ owner: reader.owner, pastLine: false });
     });
 
@@ -1676,7 +1676,7 @@ describe('a queue of callers that waits in line', () => {
       const { backend, queue, waiter, arrive, trier, runtime } = await inLine('read', { type: 'read' });
       await backend.tell('line');
       await backend.last('acquire').grant();
-      await queue.giveBack(lockOf(waiter));
+      await giveBack(queue, lockOf(waiter));
       const before = backend.count('acquire');
       const once = trier({ type: 'read' });
       const first = arrive({ type: 'read' });
@@ -1821,9 +1821,9 @@ describe('a queue of callers that rest', () => {
     const { backend, queue, runtime, lock, arrive } = await held('reentrant', { health: true });
     const next = arrive();
     const { timers } = runtime;
-    void queue.giveBack(lock);
+    void giveBack(queue, lock);
     await backend.last('transfer').grant();
-    await queue.giveBack(lockOf(next));
+    await giveBack(queue, lockOf(next));
     await runtime.settle();
     expect(timers).toBeGreaterThan(1);
     await runtime.advance(1_500); // the watchdog finds nothing to do

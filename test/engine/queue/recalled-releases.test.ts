@@ -23,10 +23,9 @@ describe('a lock whose release is not sent yet', () => {
     const sent: string[] = [];
     const later: Disturbance = async (execute, request) => {
       const release = request as ReleaseRequest;
-      release.unsent = true;
+      release.queued?.();
       await new Promise<void>((resolve) => runtime.timer(5, resolve));
-      release.unsent = false;
-      if (release.withdrawn) return WITHDRAWN;
+      if (release.leavesQueue?.() === false) return WITHDRAWN;
       sent.push(release.owner);
       return execute();
     };

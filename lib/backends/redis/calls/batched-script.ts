@@ -12,8 +12,8 @@ export type Subject = 'locks' | 'notes';
 export interface Batchable {
   readonly key: string;
   /** See `ReleaseRequest`. */
-  unsent?: boolean;
-  readonly withdrawn?: boolean;
+  queued?(): void;
+  leavesQueue?(): boolean;
 }
 
 /** What a batch needs to know about the requests that it sends together. */

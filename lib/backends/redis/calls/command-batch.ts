@@ -43,7 +43,7 @@ export class CommandBatch<Request extends Batchable, Reply> implements BatchCall
     return new Promise((resolve, reject) => {
       if (this.closed) return reject(closedError(this.connection));
       this.queue.push(new BatchedRequest(request, resolve, reject));
-      if (request.unsent !== undefined) request.unsent = true;
+      request.queued?.();
       this.fresh++;
       this.pending++;
       this.connection.requestAdded();
@@ -69,6 +69,7 @@ export class CommandBatch<Request extends Batchable, Reply> implements BatchCall
 
   reject(item: BatchedRequest<Request, Reply>, error: BackendError): void {
     if (item.settled) return;
+    item.request.leavesQueue?.();
     this.settle(item);
     item.reject(error);
   }
@@ -140,17 +141,14 @@ export class CommandBatch<Request extends Batchable, Reply> implements BatchCall
 
   /** Leaves out withdrawn requests. The others can no longer be withdrawn. */
   private notWithdrawn(items: BatchedRequest<Request, Reply>[], unsentReply: Reply): BatchedRequest<Request, Reply>[] {
-    let withdrawn = 0;
+    let withdrawn: Set<unknown> | undefined;
     for (const item of items) {
-      if (item.request.withdrawn) withdrawn++;
-      else if (item.request.unsent) item.request.unsent = false;
-    }
-    if (withdrawn === 0) return items;
-    return items.filter((item) => {
-      if (!item.request.withdrawn) return true;
+      if (item.request.leavesQueue?.() !== false) continue;
+      withdrawn ??= new Set();
+      withdrawn.add(item);
       this.resolve(item, unsentReply);
-      return false;
-    });
+    }
+    return withdrawn === undefined ? items : items.filter((item) => !withdrawn.has(item));
   }
 
   private send(dispatch: Dispatch, items: readonly BatchedRequest<Request, Reply>[]): void {
@@ -196,7 +194,6 @@ export class CommandBatch<Request extends Batchable, Reply> implements BatchCall
 
   private settle(item: BatchedRequest<Request, Reply>): void {
     item.settled = true;
-    if (item.request.unsent) item.request.unsent = false;
     this.pending--;
     this.connection.requestSettled();
   }

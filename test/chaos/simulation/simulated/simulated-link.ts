@@ -219,11 +219,10 @@ export class SimulatedLink implements LockBackend, ServerClient {
    * Releases are sent at the end of the tick, after requests that are sent at once, and can be withdrawn until then.
    */
   async release(request: ReleaseRequest): Promise<ReleaseReply> {
-    if (request.unsent !== undefined) {
-      request.unsent = true;
+    if (request.queued !== undefined) {
+      request.queued();
       await new Promise<void>((resolve) => process.nextTick(resolve));
-      request.unsent = false;
-      if (request.withdrawn) return { released: false, listeners: 0, published: false, resent: false };
+      if (request.leavesQueue?.() === false) return { released: false, listeners: 0, published: false, resent: false };
     }
     this.owners.givingBack(request);
     return this.send(
