@@ -1,6 +1,6 @@
 import type { CanActivate, ModuleMetadata, Type } from '@nestjs/common';
 import { LockConfigurationError } from '../engine/errors.js';
-import { checkOptionNames } from '../engine/terms/option-names.js';
+import { CHECKED_LATER, checkOptions, type OptionTable, rule, TRUE_OR_FALSE } from '../engine/terms/option-table.js';
 
 /** Options of {@link RedisLockDashboardModule}. @publicApi */
 export interface RedisLockDashboardOptions {
@@ -41,26 +41,35 @@ export interface RedisLockDashboardOptions {
   readonly origin?: string | readonly string[];
 }
 
-const OPTIONS = ['path', 'guards', 'imports', 'public', 'readOnly', 'userOf', 'name', 'environment', 'origin'];
 const LONGEST_ENVIRONMENT = 60;
+
+const OPTIONS: OptionTable<RedisLockDashboardOptions> = {
+  path: rule(
+    "the place of the page, such as 'admin/locks'",
+    (value) => typeof value === 'string' && /^\/?[\w.~-]+(\/[\w.~-]+)*\/?$/.test(value),
+  ),
+  guards: rule(
+    'a list of guards: classes or objects with canActivate()',
+    (value) => Array.isArray(value) && value.every(isGuard),
+  ),
+  imports: CHECKED_LATER,
+  public: TRUE_OR_FALSE,
+  readOnly: TRUE_OR_FALSE,
+  userOf: rule('a function of the request', (value) => typeof value === 'function'),
+  name: rule('that of a RedisLockModule', (value) => typeof value === 'string' && value !== ''),
+  environment: rule(
+    `a text of 1 to ${LONGEST_ENVIRONMENT} characters, such as 'production'`,
+    (value) => typeof value === 'string' && isLabel(value),
+  ),
+  origin: CHECKED_LATER,
+};
 
 /** @throws LockConfigurationError that names the option and the remedy */
 export function checkDashboardOptions(options: RedisLockDashboardOptions): void {
   if (typeof options !== 'object' || options === null) refuse('the options must be an object with a path');
-  checkOptionNames(options, OPTIONS, 'RedisLockDashboardModule.forRoot');
-  const { path, guards, userOf, name, environment, origin } = options;
-  if (typeof path !== 'string' || !/^\/?[\w.~-]+(\/[\w.~-]+)*\/?$/.test(path))
-    refuse(`path is ${JSON.stringify(path)}; give the place of the page, such as 'admin/locks'`);
-  for (const option of ['public', 'readOnly'] as const) {
-    if (options[option] !== undefined && typeof options[option] !== 'boolean')
-      refuse(`${option} must be true or false`);
-  }
-  if (guards !== undefined && !(Array.isArray(guards) && guards.every(isGuard)))
-    refuse('guards must be a list of guards: classes or objects with canActivate()');
-  if (userOf !== undefined && typeof userOf !== 'function') refuse('userOf must be a function of the request');
-  if (name !== undefined && (typeof name !== 'string' || name === '')) refuse('name must be that of a RedisLockModule');
-  if (environment !== undefined && !(typeof environment === 'string' && isLabel(environment)))
-    refuse(`environment must be a text of 1 to ${LONGEST_ENVIRONMENT} characters, such as 'production'`);
+  checkOptions(options, OPTIONS, 'RedisLockDashboardModule.forRoot');
+  const { path, guards, origin } = options;
+  if (path === undefined) refuse("path is missing; give the place of the page, such as 'admin/locks'");
   const wrong = originsOf(origin).find((own) => !isOrigin(own));
   if (wrong !== undefined)
     refuse(

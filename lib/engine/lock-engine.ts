@@ -2,7 +2,6 @@ import { isOwnerOf } from '../backends/owner-ids.js';
 import type { Activity } from './active-work.js';
 import { adoptLock } from './detached/adopt-lock.js';
 import { readTicket } from './detached/lease-ticket.js';
-import { LockConfigurationError } from './errors.js';
 import { callSite } from './events/call-site.js';
 import type { LockEventName, LockEvents } from './events/lock-events.js';
 import { type FlightOptions, type FlightTerms, toFlightTerms } from './flights/flight-terms.js';
@@ -41,7 +40,9 @@ import {
   DEFAULT_TERMS,
   type LockOptions,
   type Purpose,
+  type RunOptions,
   toAdoptTerms,
+  toRunTerms,
   toTerms,
 } from './terms/lock-options.js';
 import { isTraced, traceAcquisition } from './trace/trace-acquisition.js';
@@ -69,7 +70,7 @@ export class LockEngine {
   private hasWarnedOfTwoNames = false;
 
   constructor(readonly settings: EngineSettings) {
-    const { waitTime, outageTimeout, keyPrefix, onLost = 'throw', release, reentry } = settings;
+    const { waitTime, outageTimeout, keyPrefix, onLost = 'throw', release } = settings;
     const { watchdogTimeout, shutdownTimeout, commandTimeout } = settings;
     const services = new Services(settings);
     this.services = services;
@@ -77,19 +78,19 @@ export class LockEngine {
     this.synchronizers = new Synchronizers(services, watchdogTimeout);
     this.shutdown = new Shutdown(services, this.synchronizers, shutdownTimeout, commandTimeout);
     this.inspector = new LockInspector(services, keyPrefix);
-    this.defaults = { ...DEFAULT_TERMS, waitTime, outageTimeout, leaseTime: watchdogTimeout, onLost, release, reentry };
+    this.defaults = { ...DEFAULT_TERMS, waitTime, outageTimeout, leaseTime: watchdogTimeout, onLost, release };
     this.leaseDefaults = { ...this.defaults, release: 'confirmed' };
     this.tryDefaults = { ...this.leaseDefaults, waitTime: toWaitTime(0, 'waitTime'), dropsBusy: true };
   }
 
   /** Waits until all names are held. Errors in `names` or `options` also reject the promise. */
   acquire(names: LockNames, options?: LockOptions, what = 'acquire()'): Promise<LockLease> {
-    return this.acquireLease(names, options, this.leaseDefaults, what);
+    return this.acquireWith(names, options, this.leaseDefaults, what, toTerms);
   }
 
   /** Like {@link acquire}, for {@link holdWhile}, which releases the lease as the option `release` says. */
-  acquireToRun(names: LockNames, options: LockOptions | undefined, what: string): Promise<LockLease> {
-    return this.acquireWith(names, options, this.defaults, what);
+  acquireToRun(names: LockNames, options: RunOptions | undefined, what: string): Promise<LockLease> {
+    return this.acquireWith(names, options, this.defaults, what, toRunTerms);
   }
 
   /** Like {@link acquire}, for a caller that can do without the lock, so its wait is never part of a deadlock. */
@@ -137,13 +138,13 @@ export class LockEngine {
    * @param purpose what the acquisitions are for; errors name the call by its `method`
    * @throws LockConfigurationError naming the invalid option
    */
-  termsOf(options: LockOptions | undefined, purpose: Purpose): AcquisitionTerms {
-    return this.resolve(options ?? {}, { ...this.defaults, ...purpose }, purpose.method);
+  termsOf(options: RunOptions | undefined, purpose: Purpose): AcquisitionTerms {
+    return this.resolve(options ?? {}, { ...this.defaults, ...purpose }, purpose.method, toRunTerms);
   }
 
   /** Like {@link acquire}, but with a default waitTime of 0, and `null` when the lock stays busy. */
   tryAcquire(names: LockNames, options?: LockOptions, what = 'tryAcquire()'): Promise<LockLease | null> {
-    return nullWhenBusy(this.acquireLease(names, options, this.tryDefaults, what));
+    return nullWhenBusy(this.acquireWith(names, options, this.tryDefaults, what, toTerms));
   }
 
   /** See `LockService.singleFlight`. */
@@ -322,37 +323,17 @@ export class LockEngine {
     return this.services.keyOf(name, what);
   }
 
-  private acquireLease(
-    names: LockNames,
-    options: LockOptions | undefined,
-    defaults: AcquisitionTerms,
-    what: string,
-  ): Promise<LockLease> {
-    if (options?.release === 'background')
-      return Promise.reject(
-        new LockConfigurationError(
-          `${what}: release: 'background' is only for withLock() and decorated methods, because lease.release() waits for its answer`,
-        ),
-      );
-    if (options?.holdAtMost !== undefined)
-      return Promise.reject(
-        new LockConfigurationError(
-          `${what}: holdAtMost is only for withLock() and decorated methods, because it limits how long a body runs`,
-        ),
-      );
-    return this.acquireWith(names, options, defaults, what);
-  }
-
   private acquireWith(
     names: LockNames,
-    options: LockOptions | undefined,
+    options: RunOptions | undefined,
     defaults: AcquisitionTerms,
     what: string,
+    check: typeof toTerms,
   ): Promise<LockLease> {
     try {
       const wanted = toWanted(names, what);
       if (options === undefined) return this.start(wanted, defaults, what);
-      return this.start(wanted, this.resolve(options, defaults, `${what} of ${quoted(wanted)}`), what);
+      return this.start(wanted, this.resolve(options, defaults, `${what} of ${quoted(wanted)}`, check), what);
     } catch (error) {
       return Promise.reject(error);
     }
@@ -373,9 +354,14 @@ export class LockEngine {
     }
   }
 
-  private resolve(options: LockOptions, defaults: AcquisitionTerms, what: string): AcquisitionTerms {
+  private resolve(
+    options: RunOptions,
+    defaults: AcquisitionTerms,
+    what: string,
+    check: typeof toTerms = toTerms,
+  ): AcquisitionTerms {
     const { backend } = this.services;
-    const terms = toTerms(options, defaults, what);
+    const terms = check(options, defaults, what);
     assertSupported(backend, terms.type, what);
     if (terms.newest) assertNewest(backend, what);
     if (terms.release === 'background')

@@ -38,11 +38,9 @@ export interface EngineSettings {
   /** Default: none, so that other services do not see this one. */
   readonly identity?: ClientIdentity | undefined;
   readonly keyPrefix: string;
-  /** Default false: see {@link refuseSuspiciousName}. */
-  readonly allowSuspiciousNames?: boolean | undefined;
   readonly watchdogTimeout: Milliseconds;
   /**
-   * The option `fairWaitTimeout`: how long the backend keeps a waiter (of a fair lock, or a writer) that does not
+   * The option `waiterTimeout`: how long the backend keeps a waiter (of a fair lock, or a writer) that does not
    * refresh its registration.
    */
   readonly waiterTimeout: Milliseconds;
@@ -57,7 +55,6 @@ export interface EngineSettings {
   /** If it is undefined, `'throw'` applies. */
   readonly onLost?: 'throw' | 'warn' | undefined;
   readonly release: ReleaseMode;
-  readonly reentry: boolean;
 }
 
 /**
@@ -160,9 +157,8 @@ export class Services {
    *   is suspicious
    */
   keyOf(name: string, what = 'The lock'): string {
-    const { keyPrefix, allowSuspiciousNames } = this.settings;
-    if (!allowSuspiciousNames) refuseSuspiciousName(name, what);
-    return toKey(keyPrefix, name, what);
+    refuseSuspiciousName(name, what);
+    return toKey(this.settings.keyPrefix, name, what);
   }
 
   /** See {@link Watchdog.confirmAll}. */

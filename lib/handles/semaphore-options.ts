@@ -1,4 +1,4 @@
-import { LockConfigurationError } from '../engine/errors.js';
+import { CHECKED_LATER, checkOptions, type OptionTable } from '../engine/terms/option-table.js';
 import { toCount } from './to-count.js';
 
 /** Options of a semaphore. @publicApi */
@@ -10,16 +10,14 @@ export interface SemaphoreOptions {
   readonly permits?: number;
 }
 
+const OPTIONS: OptionTable<SemaphoreOptions> = { permits: CHECKED_LATER };
+
 /**
  * @param method the name of the call in errors: `getSemaphore()`
  * @throws LockConfigurationError naming the invalid option
  */
 export function initialPermits(options: SemaphoreOptions | undefined, method: string): number | undefined {
   if (options === undefined) return undefined;
-  if (typeof options !== 'object' || options === null)
-    throw new LockConfigurationError(`${method}: the options must be an object`);
-  const unknown = Object.keys(options).find((option) => option !== 'permits');
-  if (unknown !== undefined)
-    throw new LockConfigurationError(`${method}: there is no option '${unknown}'; there is permits`);
+  checkOptions(options, OPTIONS, method);
   return options.permits === undefined ? undefined : toCount(options.permits, `${method}: permits`);
 }

@@ -1,5 +1,6 @@
 import { LockConfigurationError } from '../engine/errors.js';
 import { type Duration, type Milliseconds, toWaitTime } from '../engine/terms/duration.js';
+import { CHECKED_LATER, checkOptions, type OptionTable } from '../engine/terms/option-table.js';
 import type { WaitTerms } from '../engine/wait/caller.js';
 
 /** Options of a call that waits. @publicApi */
@@ -28,18 +29,16 @@ export function toWithPermit<Body>(
 ): { readonly options: WithPermitOptions; readonly body: Body } {
   if (typeof optionsOrBody === 'function') return { options: {}, body: optionsOrBody as Body };
   if (typeof body !== 'function') throw new LockConfigurationError(`${what}: the last argument must be a function`);
-  if (typeof optionsOrBody !== 'object' || optionsOrBody === null)
-    throw new LockConfigurationError(`${what}: the options must be an object`);
   const options = optionsOrBody as WithPermitOptions;
-  const unknown = Object.keys(options).find((option) => !WITH_PERMIT_OPTIONS.includes(option));
-  if (unknown !== undefined)
-    throw new LockConfigurationError(
-      `${what}: there is no option '${unknown}'; there are ${WITH_PERMIT_OPTIONS.join(', ')}`,
-    );
+  checkOptions(options, WITH_PERMIT_OPTIONS, what);
   return { options, body };
 }
 
-const WITH_PERMIT_OPTIONS: readonly string[] = ['waitTime', 'outageTimeout', 'signal'];
+const WITH_PERMIT_OPTIONS: OptionTable<WithPermitOptions> = {
+  waitTime: CHECKED_LATER,
+  outageTimeout: CHECKED_LATER,
+  signal: CHECKED_LATER,
+};
 
 /**
  * Checks how long a call of a handle waits, and its signal.

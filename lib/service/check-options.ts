@@ -3,48 +3,74 @@ import { QUORUM_CONFIRMS, REPLICAS_CONFIRM } from '../backends/reasons-to-confir
 import { LockConfigurationError } from '../engine/errors.js';
 import { assertMayNotConfirm } from '../engine/terms/assert-supported.js';
 import { prefixProblem } from '../engine/terms/lock-name.js';
-import { RELEASE_MODES } from '../engine/terms/lock-options.js';
-import { checkOptionNames } from '../engine/terms/option-names.js';
+import { ON_LOST, RELEASE } from '../engine/terms/lock-options.js';
+import {
+  CHECKED_LATER,
+  checkOptions,
+  type OptionTable,
+  oneOf,
+  type RefusedOptions,
+  rule,
+  TRUE_OR_FALSE,
+  wholeNumber,
+} from '../engine/terms/option-table.js';
 import type { RedisLockOptions } from './redis-lock-options.js';
-
-const OPTION_NAMES: readonly string[] = [
-  'connection',
-  'backend',
-  'quorum',
-  'name',
-  'applicationName',
-  'isGlobal',
-  'keyPrefix',
-  'allowSuspiciousNames',
-  'watchdogTimeout',
-  'fairWaitTimeout',
-  'waitTime',
-  'outageTimeout',
-  'shutdownTimeout',
-  'onLost',
-  'release',
-  'reentry',
-  'minReplicas',
-  'replicaTimeout',
-  'commandTimeout',
-  'shardedPubSub',
-  'connect',
-  'logger',
-] satisfies (keyof RedisLockOptions)[];
 
 /** An application's name, which is printed in logs and terminals. */
 const NAME = /^\P{Cc}{1,100}$/u;
+
+const OPTIONS: OptionTable<RedisLockOptions> = {
+  connection: CHECKED_LATER,
+  backend: rule(
+    "'memory' or a LockBackend",
+    (value) => value === 'memory' || typeof (value as LockBackend | null)?.acquire === 'function',
+  ),
+  quorum: CHECKED_LATER,
+  name: CHECKED_LATER,
+  applicationName: rule(
+    'a string of 1 to 100 characters without control characters',
+    (value) => typeof value === 'string' && NAME.test(value),
+  ),
+  isGlobal: TRUE_OR_FALSE,
+  keyPrefix: CHECKED_LATER,
+  watchdogTimeout: CHECKED_LATER,
+  waiterTimeout: CHECKED_LATER,
+  waitTime: CHECKED_LATER,
+  outageTimeout: CHECKED_LATER,
+  shutdownTimeout: CHECKED_LATER,
+  onLost: ON_LOST,
+  release: RELEASE,
+  minReplicas: wholeNumber(0),
+  commandTimeout: CHECKED_LATER,
+  shardedPubSub: oneOf('auto', 'on', 'off'),
+  connect: oneOf('lazy', 'eager'),
+  logger: rule('an object with the methods warn and error', (value) =>
+    ['warn', 'error'].every((method) => typeof (value as Record<string, unknown> | null)?.[method] === 'function'),
+  ),
+};
+
+/** Options of versions before the first release. */
+const FORMER: RefusedOptions = {
+  fairWaitTimeout: 'write waiterTimeout',
+  replicaTimeout: 'commandTimeout says how long the replicas have, too',
+  reentry: 'write it in the calls whose bodies must not share the locks around them',
+  allowSuspiciousNames:
+    "check the values that names are made of; a word such as 'null' beside another sign than ':' is accepted",
+};
 
 /**
  * Checks all options except durations.
  *
  * @throws LockConfigurationError naming the option that is missing or wrong
  */
-export function checkOptions(options: RedisLockOptions): void {
+export function checkServiceOptions(options: RedisLockOptions): void {
   if (typeof options !== 'object' || options === null) refuse('the options are missing');
-  checkOptionNames(options, OPTION_NAMES, 'RedisLockModule');
+  checkOptions(options, OPTIONS, 'RedisLockModule', FORMER);
   checkPlace(options);
-  checkValues(options);
+  const { quorum, keyPrefix } = options;
+  if (quorum !== undefined) checkQuorum(quorum);
+  const problem = keyPrefix === undefined ? undefined : prefixProblem(keyPrefix);
+  if (problem !== undefined) refuse(`keyPrefix ${problem}`);
   if (options.release === 'background')
     assertMayNotConfirm(reasonToConfirm(options), options.onLost, 'RedisLockModule');
 }
@@ -72,49 +98,12 @@ function checkPlace(options: RedisLockOptions): void {
   refuse(`give one of connection, backend and quorum (${found}), ${examples}`);
 }
 
-function checkValues({
-  applicationName,
-  allowSuspiciousNames,
-  isGlobal,
-  logger,
-  connect,
-  backend,
-  quorum,
-  keyPrefix,
-  onLost,
-  release,
-  reentry,
-  minReplicas,
-  shardedPubSub,
-}: RedisLockOptions): void {
-  if (backend !== undefined && backend !== 'memory' && typeof (backend as LockBackend | null)?.acquire !== 'function')
-    refuse("backend must be 'memory' or a LockBackend");
-  if (quorum !== undefined && !(Array.isArray(quorum) && quorum.length >= 3 && quorum.length % 2 === 1)) {
-    const found = Array.isArray(quorum) ? `, but there are ${quorum.length}` : '';
-    refuse(
-      `quorum needs an odd number of connections, three or more, to masters that are not replicas of each other${found}`,
-    );
-  }
-  if (applicationName !== undefined && !(typeof applicationName === 'string' && NAME.test(applicationName)))
-    refuse('applicationName must be a string of 1 to 100 characters without control characters');
-  if (connect !== undefined && connect !== 'lazy' && connect !== 'eager')
-    refuse(`connect is '${connect}'; it must be 'lazy' or 'eager'`);
-  for (const [option, value] of Object.entries({ isGlobal, allowSuspiciousNames, reentry })) {
-    if (value !== undefined && typeof value !== 'boolean')
-      refuse(`${option} is ${typeof value === 'string' ? `'${value}'` : String(value)}; it must be true or false`);
-  }
-  if (logger !== undefined && ![logger?.warn, logger?.error].every((method) => typeof method === 'function'))
-    refuse('logger must have the methods warn and error');
-  const prefix = keyPrefix === undefined ? undefined : prefixProblem(keyPrefix);
-  if (prefix !== undefined) refuse(`keyPrefix ${prefix}`);
-  if (onLost !== undefined && onLost !== 'throw' && onLost !== 'warn')
-    refuse(`onLost is '${onLost}'; it must be 'throw' or 'warn'`);
-  if (release !== undefined && !RELEASE_MODES.includes(release))
-    refuse(`release is '${release}'; it must be 'confirmed' or 'background'`);
-  if (minReplicas !== undefined && !(Number.isInteger(minReplicas) && minReplicas >= 0))
-    refuse(`minReplicas is ${minReplicas}; it must be a whole number`);
-  if (shardedPubSub !== undefined && !['auto', 'on', 'off'].includes(shardedPubSub))
-    refuse(`shardedPubSub is '${shardedPubSub}'; it must be 'auto', 'on' or 'off'`);
+function checkQuorum(quorum: unknown): void {
+  if (Array.isArray(quorum) && quorum.length >= 3 && quorum.length % 2 === 1) return;
+  const found = Array.isArray(quorum) ? `, but there are ${quorum.length}` : '';
+  refuse(
+    `quorum needs an odd number of connections, three or more, to masters that are not replicas of each other${found}`,
+  );
 }
 
 function refuse(why: string): never {

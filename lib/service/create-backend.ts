@@ -16,7 +16,6 @@ export interface BackendEnvironment {
   readonly logger: LockLogger;
   readonly runtime: Runtime;
   readonly commandTimeout: Milliseconds;
-  readonly replicaTimeout: Milliseconds;
   readonly onError: (error: unknown) => void;
   readonly onWarning: (message: string) => void;
   /** Called when a connection has reached its server. */

@@ -13,7 +13,7 @@ import {
   toMilliseconds,
   toWaitTime,
 } from '../engine/terms/duration.js';
-import { checkOptions } from './check-options.js';
+import { checkServiceOptions } from './check-options.js';
 import { createBackend } from './create-backend.js';
 import { LockService } from './lock-service.js';
 import { processIdentity } from './process-identity.js';
@@ -43,10 +43,10 @@ export function createLockService(options: RedisLockOptions): LockService {
  * `LockService.keepAlive` is called.
  */
 export function createLockServiceWith(runtime: Runtime, options: RedisLockOptions): LockService {
-  checkOptions(options);
+  checkServiceOptions(options);
   const clientId = toClientId(runtime.uuid());
   const logger = new HarmlessLogger(options.logger ?? consoleLogger);
-  const { replicaTimeout, fairWaitTimeout: waiterTimeout, ...durations } = resolveDurations(options);
+  const durations = resolveDurations(options);
   const { keyPrefix = 'lock:' } = options;
   let engine: LockEngine | undefined;
   let service: LockService | undefined;
@@ -56,7 +56,6 @@ export function createLockServiceWith(runtime: Runtime, options: RedisLockOption
     keyPrefix,
     logger,
     runtime,
-    replicaTimeout,
     commandTimeout: durations.commandTimeout,
     onError: oncePerReason(runtime, (error) => engine?.report(error)),
     onWarning: (message) => engine?.warn(message),
@@ -66,17 +65,14 @@ export function createLockServiceWith(runtime: Runtime, options: RedisLockOption
   });
   engine = new LockEngine({
     ...durations,
-    waiterTimeout,
     backend,
     clientId,
     identity: processIdentity(options.applicationName),
     logger,
     runtime,
     keyPrefix,
-    allowSuspiciousNames: options.allowSuspiciousNames,
     onLost: options.onLost,
     release: options.release ?? 'confirmed',
-    reentry: options.reentry ?? true,
     // In memory, locks are for tests and demos, which would log this each time.
     warnsOfUnlimitedWaits: options.waitTime === undefined && options.backend !== 'memory',
   });
@@ -85,7 +81,7 @@ export function createLockServiceWith(runtime: Runtime, options: RedisLockOption
   return service;
 }
 
-type DurationOption = 'commandTimeout' | 'watchdogTimeout' | 'fairWaitTimeout' | 'shutdownTimeout' | 'replicaTimeout';
+type DurationOption = 'commandTimeout' | 'watchdogTimeout' | 'waiterTimeout' | 'shutdownTimeout';
 
 /** @throws LockConfigurationError naming the option that is not a duration, too short or too long */
 function resolveDurations(
@@ -96,11 +92,10 @@ function resolveDurations(
   return {
     commandTimeout: duration('commandTimeout', '2s', 10),
     watchdogTimeout: duration('watchdogTimeout', '30s', MIN_LEASE_TIME, MAX_LEASE_TIME),
-    fairWaitTimeout: duration('fairWaitTimeout', '5s', MIN_LEASE_TIME),
+    waiterTimeout: duration('waiterTimeout', '5s', MIN_LEASE_TIME),
     waitTime: toWaitTime(options.waitTime ?? FOREVER, 'RedisLockModule: waitTime'),
     outageTimeout: toWaitTime(options.outageTimeout ?? '10s', 'RedisLockModule: outageTimeout'),
     shutdownTimeout: duration('shutdownTimeout', '10s'),
-    replicaTimeout: duration('replicaTimeout', '1s', 1),
   };
 }
 

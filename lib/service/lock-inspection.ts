@@ -14,7 +14,7 @@ import { type HolderClient, holderIn } from '../engine/clients/describe-holder.j
 import { LockConfigurationError, LockKeyError } from '../engine/errors.js';
 import type { LockEngine } from '../engine/lock-engine.js';
 import { isPermitOf, PermitHolders } from '../engine/permits/permit-id.js';
-import { checkOptionNames } from '../engine/terms/option-names.js';
+import { checkOptions, type OptionTable, rule, wholeNumber } from '../engine/terms/option-table.js';
 import { type LockClient, toLockClient } from './lock-client.js';
 import { PROBE_NAME } from './service-health.js';
 
@@ -214,9 +214,13 @@ export interface ListedLock {
   readonly fencingToken?: number;
 }
 
-const LIST_OPTIONS = ['match', 'cursor', 'count'];
 const DEFAULT_COUNT = 100;
 const LARGEST_COUNT = 10_000;
+const LIST_OPTIONS: OptionTable<ListOptions> = {
+  match: rule('a pattern', (value) => typeof value === 'string' && value !== ''),
+  cursor: rule('a string that list() returned', (value) => typeof value === 'string'),
+  count: wholeNumber(1, LARGEST_COUNT),
+};
 /**
  * How long the records are reused for the next pages of a list, in milliseconds. If it took long to read them, they are
  * reused for {@link REST} times as long as that took.
@@ -273,7 +277,8 @@ export class LockView {
   }
 
   async list(options: ListOptions = {}): Promise<LockList> {
-    const { match = '*', cursor, count = DEFAULT_COUNT } = checked(options);
+    checkOptions(options, LIST_OPTIONS, 'list()');
+    const { match = '*', cursor, count = DEFAULT_COUNT } = options;
     const { engine } = this;
     const { keyPrefix } = engine.settings;
     const directory = this.directory('list()', LIST_ELSEWHERE);
@@ -526,18 +531,4 @@ function callersIn(waits: readonly WaitRecord[]): number {
 /** Undefined if the key of that name is not a lock. */
 function unlessNoLock(error: Error): undefined {
   if (error.name !== 'LockKeyError') throw error;
-}
-
-function checked(options: ListOptions): ListOptions {
-  checkOptionNames(options, LIST_OPTIONS, 'list()');
-  const { match, cursor, count } = options;
-  if (match !== undefined && (typeof match !== 'string' || match === '')) refuse('match must be a pattern');
-  if (cursor !== undefined && typeof cursor !== 'string') refuse('cursor must be a string that list() returned');
-  if (count !== undefined && !(Number.isInteger(count) && count >= 1 && count <= LARGEST_COUNT))
-    refuse(`count is ${String(count)}; it must be a whole number from 1 to ${LARGEST_COUNT}`);
-  return options;
-}
-
-function refuse(why: string): never {
-  throw new LockConfigurationError(`list(): ${why}`);
 }

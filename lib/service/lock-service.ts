@@ -10,8 +10,8 @@ import type { LockLease } from '../engine/lease/lock-lease.js';
 import type { LockEngine } from '../engine/lock-engine.js';
 import type { Milliseconds } from '../engine/terms/duration.js';
 import type { LockNames } from '../engine/terms/lock-name.js';
-import type { AcquisitionTerms, AdoptOptions, LockOptions, Purpose } from '../engine/terms/lock-options.js';
-import { checkOptionNames } from '../engine/terms/option-names.js';
+import type { AcquisitionTerms, AdoptOptions, LockOptions, Purpose, RunOptions } from '../engine/terms/lock-options.js';
+import { checkOptions, type OptionTable, rule, wholeNumber } from '../engine/terms/option-table.js';
 import { CountDownLatch } from '../handles/count-down-latch.js';
 import { FairLock } from '../handles/fair-lock.js';
 import { FencedLock } from '../handles/fenced-lock.js';
@@ -112,12 +112,12 @@ export class LockService {
    * @throws LockLostError when the body succeeded but the lock was lost in the meantime (see `onLost`)
    */
   withLock<T>(name: OneName, body: (lease: Lease) => T | Promise<T>): Promise<T>;
-  withLock<T>(name: OneName, options: LockOptions, body: (lease: Lease) => T | Promise<T>): Promise<T>;
+  withLock<T>(name: OneName, options: RunOptions, body: (lease: Lease) => T | Promise<T>): Promise<T>;
   withLock<T>(names: LockNames, body: (lease: MultiLease) => T | Promise<T>): Promise<T>;
-  withLock<T>(names: LockNames, options: LockOptions, body: (lease: MultiLease) => T | Promise<T>): Promise<T>;
+  withLock<T>(names: LockNames, options: RunOptions, body: (lease: MultiLease) => T | Promise<T>): Promise<T>;
   async withLock<T>(
     names: LockNames,
-    optionsOrBody: LockOptions | ((lease: Lease) => T | Promise<T>),
+    optionsOrBody: RunOptions | ((lease: Lease) => T | Promise<T>),
     bodyAfterOptions?: (lease: Lease) => T | Promise<T>,
   ): Promise<T> {
     const hasOptions = typeof optionsOrBody !== 'function';
@@ -258,7 +258,7 @@ export class LockService {
   }
 
   /** For the decorator: resolves its options once, instead of at each call. @internal */
-  termsOf(options: LockOptions | undefined, purpose: Purpose): AcquisitionTerms {
+  termsOf(options: RunOptions | undefined, purpose: Purpose): AcquisitionTerms {
     return this.engine.termsOf(options, purpose);
   }
 
@@ -532,7 +532,13 @@ export class LockService {
   }
 }
 
-const OPTION_NAMES: readonly string[] = ['owners', 'fencingToken'] satisfies (keyof ForceReleaseOptions)[];
+const FORCE_OPTIONS: OptionTable<ForceReleaseOptions> = {
+  owners: rule(
+    'a list of strings, as inspect() shows them',
+    (value) => Array.isArray(value) && value.every((owner) => typeof owner === 'string'),
+  ),
+  fencingToken: wholeNumber(0),
+};
 
 /**
  * The holders that a forced release expects, in the form of the backend. Undefined: any holder.
@@ -541,15 +547,12 @@ const OPTION_NAMES: readonly string[] = ['owners', 'fencingToken'] satisfies (ke
  */
 function expectedHolders(options: ForceReleaseOptions | undefined): ExpectedHolders | undefined {
   if (options === undefined) return undefined;
-  checkOptionNames(options, OPTION_NAMES, 'forceRelease()');
+  checkOptions(options, FORCE_OPTIONS, 'forceRelease()');
   const { owners, fencingToken: token } = options;
-  if (token !== undefined && !Number.isSafeInteger(token)) refuse('fencingToken must be a whole number');
   if (owners === undefined) {
     if (token !== undefined) refuse('fencingToken is compared together with owners: give both');
     return undefined;
   }
-  if (!Array.isArray(owners) || !owners.every((owner) => typeof owner === 'string'))
-    refuse('owners must be a list of strings, as inspect() shows them');
   return { owners, token };
 }
 

@@ -39,12 +39,6 @@ export interface RedisLockOptions {
    */
   readonly keyPrefix?: string;
   /**
-   * Whether a name may have a part (between colons or braces) that is exactly `undefined`, `null`, `NaN` or
-   * `[object Object]`. Such names usually come from a missing value, and all callers without the value would share one
-   * lock. Default false: they get LockKeyError.
-   */
-  readonly allowSuspiciousNames?: boolean;
-  /**
    * The lease of locks without a `leaseTime`. It is renewed when a third of it has passed. Default `'30s'`, at least
    * 100 ms.
    */
@@ -53,7 +47,7 @@ export interface RedisLockOptions {
    * How long a waiter that has died can hold up others: a waiter of a fair lock, or a process in line. A process behind
    * 64 others in a line can do so for four times as long. Default `'5s'`.
    */
-  readonly fairWaitTimeout?: Duration;
+  readonly waiterTimeout?: Duration;
   /**
    * The `waitTime` of acquisitions that do not set their own. Default: forever. If it is not set, the first caller that
    * waits without a limit is reported by a warning; `Infinity` says that this is intended.
@@ -82,14 +76,10 @@ export interface RedisLockOptions {
    */
   readonly release?: ReleaseMode;
   /**
-   * Whether callers that run inside a lock may enter the same lock again, for calls that do not set their own. Default
-   * true. See `LockOptions.reentry`.
+   * An acquisition succeeds only if this many replicas confirm it within `commandTimeout`. Default 0: replicas are not
+   * asked.
    */
-  readonly reentry?: boolean;
-  /** An acquisition succeeds only if this many replicas confirm it. Default 0: replicas are not asked. */
   readonly minReplicas?: number;
-  /** How long to wait for the replicas. Default `'1s'`. */
-  readonly replicaTimeout?: Duration;
   /**
    * The time-out of a single Redis command. Default `'2s'`, at least 10 ms. An acquisition whose connection has gone
    * silent is then sent once more on a new one, for at most another second.

@@ -1,7 +1,7 @@
 import { LockBusyError, LockConfigurationError } from '../engine/errors.js';
 import { toWaitTime } from '../engine/terms/duration.js';
 import { prefixProblem, toKey, toLockNames } from '../engine/terms/lock-name.js';
-import { checkOptionNames } from '../engine/terms/option-names.js';
+import { CHECKED_LATER, checkOptions, type OptionTable, oneOf } from '../engine/terms/option-table.js';
 import { AdvisoryRows } from './lock-rows/advisory-rows.js';
 import { dialectOf, type RowDialect } from './lock-rows/row-dialect.js';
 import type { LockRowsOptions, RowQuery } from './lock-rows-options.js';
@@ -9,7 +9,13 @@ import { asScript, createOthers, createRows } from './server/create-tables.js';
 import { quoteTable, type TableNames, tableProblem } from './server/table-name.js';
 
 const ROWS = 'distributed_lock';
-const OPTION_NAMES = ['by', 'mode', 'waitTime', 'table', 'keyPrefix'];
+const TABLE_OPTIONS = { table: CHECKED_LATER, keyPrefix: CHECKED_LATER };
+const OPTIONS: OptionTable<LockRowsOptions> = {
+  by: oneOf('row', 'advisory'),
+  mode: oneOf('exclusive', 'share'),
+  waitTime: CHECKED_LATER,
+  ...TABLE_OPTIONS,
+};
 
 /**
  * Locks rows inside your transaction. They become free with its COMMIT or ROLLBACK, together with the data. These locks
@@ -42,10 +48,8 @@ export async function lockRows(
   options: LockRowsOptions = {},
 ): Promise<void> {
   const what = 'lockRows()';
-  checkOptionNames(options, OPTION_NAMES, what);
+  checkOptions(options, OPTIONS, what);
   const { by = 'row', mode = 'exclusive' } = options;
-  if (by !== 'row' && by !== 'advisory') throw wrong(`by is '${by}'; it must be 'row' or 'advisory'`);
-  if (mode !== 'exclusive' && mode !== 'share') throw wrong(`mode is '${mode}'; it must be 'exclusive' or 'share'`);
   const waitTime = options.waitTime === undefined ? undefined : toWaitTime(options.waitTime, `${what}: waitTime`);
   const all = keysOf(what, names, options);
   checkTable(what, options);
@@ -76,7 +80,7 @@ export async function makeLockRows(
   options: Pick<LockRowsOptions, 'table' | 'keyPrefix'> = {},
 ): Promise<void> {
   const what = 'makeLockRows()';
-  checkOptionNames(options, ['table', 'keyPrefix'], what);
+  checkOptions(options, TABLE_OPTIONS, what);
   const all = keysOf(what, names, options);
   checkTable(what, options);
   const dialect = await dialectOf(query);

@@ -1,7 +1,13 @@
 import type { LockBackend } from '../backend.js';
 import { nodeRuntime } from '../core.js';
 import { LockConfigurationError } from '../engine/errors.js';
-import { checkOptionNames } from '../engine/terms/option-names.js';
+import {
+  CHECKED_LATER,
+  checkOptions,
+  type OptionTable,
+  TRUE_OR_FALSE,
+  wholeNumber,
+} from '../engine/terms/option-table.js';
 import { type DriverChoice, driverFromPool, driverFromUrl } from './driver/choose-driver.js';
 import type { RowLocksOptions } from './row-locks-options.js';
 import type { LockServer, LockWords } from './server/lock-server.js';
@@ -17,9 +23,16 @@ import { SqlFailures } from './session/sql-failure.js';
 import type { MysqlLocks, PostgresLocks } from './session-locks/session-locks.js';
 import { SqlLockBackend } from './sql-lock-backend.js';
 
-const OPTION_NAMES = ['url', 'pool', 'table', 'createTable', 'connections', 'singlePrimary'];
 const CONNECTIONS = 10;
 const MOST_CONNECTIONS = 10_000;
+const OPTIONS: OptionTable<RowLocksOptions> = {
+  url: CHECKED_LATER,
+  pool: CHECKED_LATER,
+  table: CHECKED_LATER,
+  createTable: TRUE_OR_FALSE,
+  connections: wholeNumber(1, MOST_CONNECTIONS),
+  singlePrimary: TRUE_OR_FALSE,
+};
 
 /** One kind of locks for each kind of database. */
 export interface LockKind extends LockWords {
@@ -34,7 +47,7 @@ export function openBackend(kind: LockKind, options: RowLocksOptions): LockBacke
   const refuse = (why: string): never => {
     throw new LockConfigurationError(`${kind.factory}: ${why}`);
   };
-  const { connections, createTable, table, singlePrimary } = checkOptions(kind, options, refuse);
+  const { connections, createTable, table, singlePrimary } = resolveOptions(kind, options, refuse);
   const { kind: database, driver, secrets } = chooseDriver(options, connections, refuse);
   const runtime = nodeRuntime;
   const server = serverOf(kind, database, table, singlePrimary);
@@ -48,20 +61,16 @@ export function openBackend(kind: LockKind, options: RowLocksOptions): LockBacke
 
 type Refuse = (why: string) => never;
 
-function checkOptions(
+function resolveOptions(
   kind: LockKind,
   options: RowLocksOptions,
   refuse: Refuse,
 ): Required<Omit<RowLocksOptions, 'url' | 'pool'>> {
   if (typeof options !== 'object' || options === null) refuse("give options, such as { url: 'postgres://…' }");
-  checkOptionNames(options, OPTION_NAMES, kind.factory);
+  checkOptions(options, OPTIONS, kind.factory);
   const { url, pool, table = kind.table, createTable = false, connections = CONNECTIONS } = options;
   const { singlePrimary = false } = options;
   if ((url === undefined) === (pool === undefined)) refuse('give one of url and pool');
-  if (typeof createTable !== 'boolean') refuse('createTable must be true or false');
-  if (typeof singlePrimary !== 'boolean') refuse('singlePrimary must be true or false');
-  if (!(Number.isInteger(connections) && connections >= 1 && connections <= MOST_CONNECTIONS))
-    refuse(`connections is ${connections}; it must be a whole number from 1 to ${MOST_CONNECTIONS}`);
   const problem = tableProblem(table);
   if (problem !== undefined) refuse(problem);
   return { table, createTable, connections, singlePrimary };

@@ -9,7 +9,7 @@ import { median } from './measure/statistics.js';
 import { machine } from './report/machine.js';
 import { printed } from './report/table.js';
 
-/** The default of fairWaitTimeout. */
+/** The default of waiterTimeout. */
 const KEPT = 5_000;
 const OWES = 4_200;
 

@@ -33,13 +33,13 @@ describe('the options of a dashboard', () => {
   it.each<[Partial<RedisLockDashboardOptions> & Record<string, unknown>, RegExp]>([
     [{ path: 'locks' }, /give guards that decide who may see it, or public: true/],
     [{ path: 'locks', guards: [] }, /give guards that decide who may see it, or public: true/],
-    [{ path: 'locks', public: 'yes' as never }, /public must be true or false/],
-    [{ path: 'locks', guards: [{}] as never }, /guards must be a list of guards/],
-    [{ public: true }, /path is undefined; give the place of the page/],
-    [{ path: '/', public: true }, /path is "\/"; give the place of the page/],
-    [{ path: 'a b', public: true }, /path is "a b"/],
-    [{ path: 'locks', public: true, readonly: false }, /there is no option 'readonly'; there are path, guards/],
-    [{ path: 'locks', public: true, environment: ' ' }, /environment must be a text of 1 to 60 characters/],
+    [{ path: 'locks', public: 'yes' as never }, /public is 'yes'; it must be true or false/],
+    [{ path: 'locks', guards: [{}] as never }, /guards is a list; it must be a list of guards/],
+    [{ public: true }, /path is missing; give the place of the page/],
+    [{ path: '/', public: true }, /path is '\/'; it must be the place of the page/],
+    [{ path: 'a b', public: true }, /path is 'a b'/],
+    [{ path: 'locks', public: true, readonly: false }, /there is no option 'readonly'; did you mean 'readOnly'\?/],
+    [{ path: 'locks', public: true, environment: ' ' }, /environment is ' '; it must be a text of 1 to 60 characters/],
     [{ path: 'locks', public: true, origin: 'admin.example' }, /origin is "admin.example"; give scheme, host and port/],
     [{ path: 'locks', public: true, origin: 'https://admin.example/locks' }, /give scheme, host and port/],
     [
@@ -47,7 +47,7 @@ describe('the options of a dashboard', () => {
       /origin is "\*"; give scheme, host and port/,
     ],
     [{ path: 'locks', public: true, origin: [] }, /origin is an empty list/],
-    [{ path: 'locks', public: true, name: '' }, /name must be that of a RedisLockModule/],
+    [{ path: 'locks', public: true, name: '' }, /name is ''; it must be that of a RedisLockModule/],
   ])('%j are refused', (options, why) => {
     const start = () => RedisLockDashboardModule.forRoot(options as RedisLockDashboardOptions);
     expect(start).toThrow(LockConfigurationError);

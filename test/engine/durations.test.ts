@@ -66,10 +66,9 @@ const LEASES: [string, Take][] = [
 ];
 
 const TIMEOUTS: [string, Take][] = [
-  ['fairWaitTimeout', (_, fairWaitTimeout) => configure({ fairWaitTimeout })],
+  ['waiterTimeout', (_, waiterTimeout) => configure({ waiterTimeout })],
   ['shutdownTimeout', (_, shutdownTimeout) => configure({ shutdownTimeout })],
   ['commandTimeout', (_, commandTimeout) => configure({ commandTimeout })],
-  ['replicaTimeout', (_, replicaTimeout) => configure({ replicaTimeout })],
 ];
 
 const beyond = (most: number) => [most + 1, 1e19, Number.MAX_VALUE, '1000000000y', `${most + 1}`];

@@ -15,7 +15,6 @@ describe('an engine', () => {
         watchdogTimeout: ms(20_000),
         onLost: 'warn',
         release: 'background',
-        reentry: false,
       })
     ).locks;
     expect(engine.termsOf(undefined, PURPOSE)).toMatchObject({
@@ -26,7 +25,7 @@ describe('an engine', () => {
       fixed: false,
       onLost: 'warn',
       release: 'background',
-      reentry: false,
+      reentry: true,
       tentative: false,
       dropsBusy: false,
     });
@@ -58,16 +57,19 @@ describe('an engine', () => {
     const { locks, backend } = await world.process({ onLost: 'warn' });
     const { engine } = locks;
     for (const [options, option] of [
-      [{ release: 'background' }, "release: 'background'"],
+      [{ release: 'background' }, 'release'],
       [{ holdAtMost: '1s' }, 'holdAtMost'],
-    ] as const)
+      [{ onLost: 'warn' }, 'onLost'],
+    ] as [object, string][])
       for (const [what, acquiring] of [
         ['acquire()', engine.acquire('order', options)],
         ['tryAcquire()', engine.tryAcquire('order', options)],
       ] as const) {
         const error = await errorOf(acquiring);
         expect(error).toBeInstanceOf(LockConfigurationError);
-        expect(error.message).toMatch(`${what}: ${option} is only for withLock() and decorated methods, because`);
+        expect(error.message).toContain(
+          `${what} of 'order': there is no option '${option}': it is for withLock() and decorated methods`,
+        );
       }
     expect(backend.count()).toBe(0);
     await (await engine.acquireToRun('order', { release: 'background', holdAtMost: '1s' }, 'withLock()')).release();

@@ -8,6 +8,5 @@ export const ENGINE_DEFAULTS = {
   outageTimeout: 10_000 as Milliseconds,
   commandTimeout: 2_000 as Milliseconds,
   release: 'confirmed',
-  reentry: true,
   warnsOfUnlimitedWaits: false,
 } satisfies Partial<EngineSettings>;

@@ -159,7 +159,6 @@ export class LockWorld {
       runtime: nodeRuntime,
       shardedPubSub: 'auto',
       minReplicas: 0,
-      replicaTimeout: 1_000,
       onError: () => {},
     });
   }

@@ -23,10 +23,8 @@ import { ofEachType } from './of-each-type.js';
 import { ReplicaCheck } from './replica-check.js';
 
 export interface AcquisitionOptions extends ConnectionContext {
-  /** An acquisition succeeds only if this many replicas have confirmed it. With 0, replicas are not asked. */
+  /** An acquisition succeeds only if this many replicas have confirmed it within `commandTimeout`. With 0, replicas are not asked. */
   readonly minReplicas: number;
-  /** How long to wait for the replicas, in milliseconds. */
-  readonly replicaTimeout: number;
 }
 
 /**
@@ -119,9 +117,9 @@ function replicated(
   options: AcquisitionOptions,
   release: (owner: OwnerRef) => Promise<ReleaseReply>,
 ): ScriptContext {
-  const { runtime, commandTimeout, replicaTimeout } = options;
+  const { runtime, commandTimeout } = options;
   // While WAIT runs, this connection is silent although it is not broken.
-  const connection = shared.connection.duplicate({ ...options, commandTimeout: commandTimeout + replicaTimeout });
+  const connection = shared.connection.duplicate({ ...options, commandTimeout: 2 * commandTimeout });
   const single = new SingleCalls(connection, runtime, commandTimeout);
   return { ...shared, connection, single, replicaCheck: new ReplicaCheck({ ...options, connection, release }) };
 }

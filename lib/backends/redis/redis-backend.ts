@@ -59,8 +59,6 @@ export interface RedisBackendOptions {
   readonly shardedPubSub: 'auto' | 'on' | 'off';
   /** An acquisition counts only when this many replicas have confirmed it. 0: replicas are not asked. */
   readonly minReplicas: number;
-  /** Milliseconds to wait for replicas. */
-  readonly replicaTimeout: number;
   /** Receives errors that make no call fail, such as those of broken connections and of listeners. */
   readonly onError: (error: unknown) => void;
   /** Called once, when a server has answered for the first time, with its name and version: `Redis 7.4.1`. */

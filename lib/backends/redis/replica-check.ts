@@ -11,9 +11,9 @@ export interface ReplicaCheckOptions {
   /** The connection for acquisitions only, because WAIT blocks it. */
   readonly connection: RedisConnection;
   readonly runtime: Runtime;
+  /** In milliseconds. It is also how long the replicas have. */
   readonly commandTimeout: number;
   readonly minReplicas: number;
-  readonly replicaTimeout: number;
   readonly release: (owner: OwnerRef) => Promise<ReleaseReply>;
 }
 
@@ -33,14 +33,14 @@ export class ReplicaCheck {
    * @throws BackendError when too few replicas have it in time, or the connection broke
    */
   async confirm(call: ExecutedCall, owners: readonly OwnerRef[]): Promise<void> {
-    const { connection, minReplicas, replicaTimeout, release } = this.options;
+    const { connection, minReplicas, commandTimeout, release } = this.options;
     let problem: string;
     let cause: unknown;
     try {
       const replicas = await this.waitOnce(call);
       if (replicas >= minReplicas) return;
       const required = minReplicas === 1 ? '1 required replica' : `${minReplicas} required replicas`;
-      problem = `only ${replicas} of ${required} confirmed within ${replicaTimeout} ms`;
+      problem = `only ${replicas} of ${required} confirmed within ${commandTimeout} ms`;
     } catch (error) {
       problem = `the replicas could not be asked: ${messageOf(error)}`;
       cause = withoutSecrets(error);
@@ -65,12 +65,12 @@ export class ReplicaCheck {
   }
 
   private wait({ socket }: ExecutedCall): Promise<number> {
-    const { connection, runtime, commandTimeout, minReplicas, replicaTimeout } = this.options;
+    const { connection, runtime, commandTimeout, minReplicas } = this.options;
     return new Promise((resolve, reject) => {
-      const timeout = commandTimeout + replicaTimeout;
+      const timeout = 2 * commandTimeout;
       const giveUp = () => reject(new Error(`no answer within ${timeout} ms`));
       const timer = deadlineTimer(runtime, timeout, giveUp, 'keep-alive');
-      const replicas = runtime.detached(() => connection.countReplicas(socket, minReplicas, replicaTimeout));
+      const replicas = runtime.detached(() => connection.countReplicas(socket, minReplicas, commandTimeout));
       replicas.then(resolve, reject).finally(() => timer.cancel());
     });
   }

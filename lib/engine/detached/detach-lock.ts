@@ -14,10 +14,11 @@ import type { DetachOptions } from '../lease/lease.js';
 import type { Services } from '../services.js';
 import { assertDetachable } from '../terms/assert-supported.js';
 import { type Milliseconds, toLeaseTime } from '../terms/duration.js';
+import { CHECKED_LATER, checkOptions, type OptionTable } from '../terms/option-table.js';
 import { type DetachedLock, newSecret, writeTicket } from './lease-ticket.js';
 import { Transfer } from './transfer-until-answered.js';
 
-const OPTION_NAMES: readonly string[] = ['for'] satisfies (keyof DetachOptions)[];
+const OPTIONS: OptionTable<DetachOptions> = { for: CHECKED_LATER };
 
 const NOT_DETACHABLE: Readonly<Record<Exclude<HeldType, DetachableType>, string>> = {
   fair: "a lock of type 'fair' cannot be detached, because it goes to the head of its queue only",
@@ -37,9 +38,7 @@ export function toDetachedTime(options: DetachOptions, name: string): Millisecon
   const what = `detach() of '${name}'`;
   if (typeof options !== 'object' || options === null)
     throw new LockConfigurationError(`${what}: say how long the lock waits to be adopted: detach({ for: '5m' })`);
-  const unknown = Object.keys(options).find((option) => !OPTION_NAMES.includes(option));
-  if (unknown !== undefined)
-    throw new LockConfigurationError(`${what}: there is no option '${unknown}'; there is only 'for'`);
+  checkOptions(options, OPTIONS, what);
   return toLeaseTime(options.for, `${what}: for`);
 }
 

@@ -1,6 +1,20 @@
 import { LockConfigurationError } from '../errors.js';
 import { type Duration, MAX_LEASE_TIME, toMilliseconds } from '../terms/duration.js';
-import { type AcquisitionTerms, DEFAULT_TERMS, type LockOptions, toTerms } from '../terms/lock-options.js';
+import {
+  type AcquisitionTerms,
+  DEFAULT_TERMS,
+  RUN_OPTIONS,
+  type RunOptions,
+  toRunTerms,
+} from '../terms/lock-options.js';
+import {
+  CHECKED_LATER,
+  checkOptions,
+  FUNCTION,
+  type OptionTable,
+  type RefusedOptions,
+  wholeNumber,
+} from '../terms/option-table.js';
 import { type FlightSerializer, JSON_TEXT } from './serialize-result.js';
 
 /** In bytes. */
@@ -9,7 +23,7 @@ const DEFAULT_MAX_SIZE = 1024 * 1024;
 const LARGEST_MAX_SIZE = 512 * 1024 * 1024;
 
 /** Options of a single flight. @publicApi */
-export interface FlightOptions extends Omit<LockOptions, 'type' | 'permits' | 'newest' | 'release' | 'holdAtMost'> {
+export interface FlightOptions extends Omit<RunOptions, 'type' | 'permits' | 'newest' | 'release' | 'holdAtMost'> {
   /**
    * How long a finished result is given to later callers, up to 10 years. A caller gets a result whose run ended at
    * most this long ago, and no longer ago than the `keepFor` of that run. Default 0: only callers that asked while the
@@ -33,7 +47,28 @@ export interface FlightTerms extends AcquisitionTerms {
   readonly serializer: FlightSerializer<unknown>;
 }
 
-const OWN_OPTIONS = ['keepFor', 'maxSize', 'serialize', 'deserialize'];
+type Given = FlightOptions & Partial<FlightSerializer<unknown>>;
+
+/** All but `signal` and `group`, which decorated methods have in a form of their own. */
+const { type, permits, newest, release, holdAtMost, signal, group, ...SHARED } = RUN_OPTIONS;
+
+export const FLIGHT_OPTIONS: OptionTable<Omit<Given, 'signal' | 'group'>> = {
+  keepFor: CHECKED_LATER,
+  maxSize: wholeNumber(0, LARGEST_MAX_SIZE),
+  serialize: FUNCTION,
+  deserialize: FUNCTION,
+  ...SHARED,
+};
+
+const CALL_OPTIONS: OptionTable<Given> = { ...FLIGHT_OPTIONS, signal, group };
+
+const NO_FLIGHT: RefusedOptions = {
+  type: 'a single flight has no lock types',
+  newest: 'all callers get the result',
+  permits: 'one call computes the result',
+  release: 'other callers get the result only with the release',
+  holdAtMost: 'other callers wait for the result',
+};
 
 /**
  * Checks the options of a single flight.
@@ -43,30 +78,17 @@ const OWN_OPTIONS = ['keepFor', 'maxSize', 'serialize', 'deserialize'];
  * @throws LockConfigurationError naming the invalid option
  */
 export function toFlightTerms(
-  options: (FlightOptions & Partial<FlightSerializer<unknown>>) | undefined,
+  options: Given | undefined,
   what: string,
-  toTerms: (options: LockOptions) => AcquisitionTerms,
+  toTerms: (options: RunOptions) => AcquisitionTerms,
 ): FlightTerms {
-  if (typeof options !== 'object' || options === null) {
-    if (options !== undefined) refuse(what, `the options must be an object, but they are ${String(options)}`);
-    options = {};
-  }
-  if ('type' in options) refuse(what, "there is no option 'type': a single flight has no lock types");
-  if ('newest' in options) refuse(what, "there is no option 'newest', because all callers get the result");
-  if ('permits' in options) refuse(what, "there is no option 'permits', because one call computes the result");
-  if ('release' in options)
-    refuse(what, "there is no option 'release', because other callers get the result only with the release");
-  if ('holdAtMost' in options)
-    refuse(what, "there is no option 'holdAtMost', because other callers wait for the result");
-  const { keepFor = 0, maxSize = DEFAULT_MAX_SIZE, serialize, deserialize } = options;
-  const others = Object.entries(options).filter(([option]) => !OWN_OPTIONS.includes(option));
-  if (!Number.isSafeInteger(maxSize) || maxSize < 0 || maxSize > LARGEST_MAX_SIZE)
-    refuse(what, `maxSize is ${String(maxSize)}; it must be a whole number of bytes from 0 to ${LARGEST_MAX_SIZE}`);
-  const given = [serialize, deserialize].filter((part) => part !== undefined);
-  if (given.length === 1 || given.some((part) => typeof part !== 'function'))
-    refuse(what, 'serialize and deserialize must be functions: give both or neither');
+  const given = options === undefined ? {} : options;
+  checkOptions(given, CALL_OPTIONS, what, NO_FLIGHT);
+  const { keepFor = 0, maxSize = DEFAULT_MAX_SIZE, serialize, deserialize, ...others } = given;
+  if ((serialize === undefined) !== (deserialize === undefined))
+    throw new LockConfigurationError(`${what}: serialize and deserialize belong together: give both or neither`);
   return {
-    ...toTerms(Object.fromEntries(others)),
+    ...toTerms(others),
     keepFor: toMilliseconds(keepFor, `${what}: keepFor`, 0, MAX_LEASE_TIME),
     maxSize,
     serializer: serialize && deserialize ? { serialize, deserialize } : JSON_TEXT,
@@ -78,13 +100,9 @@ export function toFlightTerms(
  *
  * @throws LockConfigurationError naming the invalid option
  */
-export function checkFlightOptions(options: FlightOptions & Partial<FlightSerializer<unknown>>, what: string): void {
+export function checkFlightOptions(options: Given, what: string): void {
   const none = toMilliseconds(0, what, 0, 0);
   const times = { waitTime: none, outageTimeout: none, leaseTime: none };
   const defaults = { ...DEFAULT_TERMS, ...times, onLost: 'throw', release: 'confirmed' } as const;
-  toFlightTerms(options, what, (others) => toTerms(others, defaults, what));
-}
-
-function refuse(what: string, why: string): never {
-  throw new LockConfigurationError(`${what}: ${why}`);
+  toFlightTerms(options, what, (others) => toRunTerms(others, defaults, what));
 }

@@ -11,7 +11,8 @@ import { lockScopes } from '../scope/lock-scope.js';
 import type { Services } from '../services.js';
 import { FOREVER } from '../terms/duration.js';
 import type { AcquisitionTerms } from '../terms/lock-options.js';
-import { checkOptionNames } from '../terms/option-names.js';
+import { GROUP } from '../terms/lock-options.js';
+import { checkOptions, FUNCTION, type OptionTable, rule } from '../terms/option-table.js';
 import { InterruptibleSleep } from '../wait/interruptible-sleep.js';
 import { settlesWithin } from '../wait/settles-within.js';
 import type { Leadership, LeadOptions } from './leadership.js';
@@ -25,17 +26,19 @@ const PATIENCE = 10_000;
 const QUICK = 1_000;
 const QUICK_RETURNS = 3;
 
-const OPTION_NAMES: readonly string[] = ['onElected', 'onRevoked', 'group'] satisfies (keyof LeadOptions)[];
+const OPTIONS: OptionTable<LeadOptions> = {
+  onElected: rule('the function that runs while this process leads', (value) => typeof value === 'function'),
+  onRevoked: FUNCTION,
+  group: GROUP,
+};
 
 /** @throws LockConfigurationError naming the invalid option */
 export function checkLeadOptions(options: LeadOptions, what: string): void {
   if (typeof options !== 'object' || options === null)
     throw new LockConfigurationError(`${what}: the options must be an object with onElected`);
-  checkOptionNames(options, OPTION_NAMES, what);
-  if (typeof options.onElected !== 'function')
+  checkOptions(options, OPTIONS, what);
+  if (options.onElected === undefined)
     throw new LockConfigurationError(`${what}: onElected must be the function that runs while this process leads`);
-  if (options.onRevoked !== undefined && typeof options.onRevoked !== 'function')
-    throw new LockConfigurationError(`${what}: onRevoked must be a function`);
 }
 
 /** The call of `onRevoked` in which the caller runs: see {@link Candidate.waitsForCaller}. */

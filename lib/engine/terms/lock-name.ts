@@ -57,7 +57,7 @@ export function refuseSuspiciousName(name: LockName, what: string): void {
   const part = SUSPICIOUS.exec(name)?.[1];
   if (part !== undefined)
     throw new LockKeyError(
-      `${what}: the lock name '${name}' has the part '${part}': a value was missing when the name was built, and all such callers would share one lock. If the name is intended, set allowSuspiciousNames of RedisLockModule`,
+      `${what}: the lock name '${name}' has the part '${part}': a value was missing when the name was built, and all such callers would share one lock. Check the value before you call, or, if the word is meant, put another sign than ':' beside it: 'order-${part}'`,
       name,
     );
 }

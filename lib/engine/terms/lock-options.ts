@@ -2,9 +2,17 @@ import type { HeldType, LockType } from '../../backends/lock-backend.js';
 import { LockConfigurationError } from '../errors.js';
 import type { WaitTerms } from '../wait/caller.js';
 import { type Duration, FOREVER, type Milliseconds, toFixedLease, toHoldLimit, toWaitTime } from './duration.js';
-import { checkOptionNames } from './option-names.js';
+import {
+  CHECKED_LATER,
+  checkOptions,
+  type OptionTable,
+  oneOf,
+  type RefusedOptions,
+  rule,
+  TRUE_OR_FALSE,
+} from './option-table.js';
 
-/** Whether a call waits until Redis has confirmed its release. See {@link LockOptions.release}. @publicApi */
+/** Whether a call waits until Redis has confirmed its release. See {@link RunOptions.release}. @publicApi */
 export type ReleaseMode = 'confirmed' | 'background';
 
 /** Options of one acquisition. @publicApi */
@@ -66,36 +74,15 @@ export interface LockOptions {
   /** Ends the wait with LockAbortedError. It does not affect a lease that was granted. */
   readonly signal?: AbortSignal;
   /**
-   * What happens when the lease is lost but the body succeeds. `'throw'`: the call fails with LockLostError. `'warn'`:
-   * a warning is logged. Default: the module's `onLost`.
-   */
-  readonly onLost?: 'throw' | 'warn';
-  /**
-   * For `withLock` and decorated methods; the release of a lease from `acquire()` is always confirmed. `'confirmed'`:
-   * the call settles when Redis has answered the release. `'background'`: it settles when the body has ended, a round
-   * trip earlier, and the release follows with the requests of this tick. If Redis then reports that the lock was gone,
-   * a `lost` event and a warning replace LockLostError. In other processes, `tryAcquire` and `onBusy: 'skip'` may find
-   * the lock busy for one round trip longer; waiting callers are not delayed. It cannot be combined with an explicit
-   * `onLost: 'throw'`, `minReplicas`, `quorum`, or row locks. Default: the module's `release`.
-   */
-  readonly release?: ReleaseMode;
-  /**
    * Whether a caller that runs inside a lock may enter the same lock again. Node.js lets everything that is started
    * inside a lock inherit it, also a queue's job or an event's listener that does not belong to the holder. With
    * `false`, the call is treated as one from outside all locks: it has an owner id of its own, waits for whoever
    * holds the lock, is never refused with LockUpgradeError or LockDeadlockError, and its body sees no outer lock. It
-   * waits forever if the code that holds the lock awaits it. Default: the module's `reentry`, which is true unless set.
+   * waits forever if the code that holds the lock awaits it. Default: true.
    *
    * @see docs/queues-and-events.md
    */
   readonly reentry?: boolean;
-  /**
-   * For `withLock` and decorated methods: how long the body may hold the lock, at most 24 days. After that time, its
-   * `signal` aborts with LockAbortedError, and the lock is no longer renewed. It ends with its lease, or when the body
-   * ends, because the body may still be running. A body that ends before its lease does returns its result; after that,
-   * the call fails with LockLostError (see `onLost`). A re-entry only aborts its own signal. Default: no limit.
-   */
-  readonly holdAtMost?: Duration;
   /**
    * The name of this acquisition in events, metrics and client records. It describes the purpose in at most 200
    * characters and, unlike the lock's name, is the same for all calls. Default: none. (A decorated method has one
@@ -104,8 +91,32 @@ export interface LockOptions {
   readonly group?: string;
 }
 
+/** Options of a call that runs a body inside the lock: `withLock`. @publicApi */
+export interface RunOptions extends LockOptions {
+  /**
+   * What happens when the lease is lost but the body succeeds. `'throw'`: the call fails with LockLostError. `'warn'`:
+   * a warning is logged. Default: the module's `onLost`.
+   */
+  readonly onLost?: 'throw' | 'warn';
+  /**
+   * `'confirmed'`: the call settles when Redis has answered the release. `'background'`: it settles when the body has
+   * ended, a round trip earlier, and the release follows with the requests of this tick. If Redis then reports that the lock was gone,
+   * a `lost` event and a warning replace LockLostError. In other processes, `tryAcquire` and `onBusy: 'skip'` may find
+   * the lock busy for one round trip longer; waiting callers are not delayed. It cannot be combined with an explicit
+   * `onLost: 'throw'`, `minReplicas`, `quorum`, or row locks. Default: the module's `release`.
+   */
+  readonly release?: ReleaseMode;
+  /**
+   * How long the body may hold the lock, at most 24 days. After that time, its
+   * `signal` aborts with LockAbortedError, and the lock is no longer renewed. It ends with its lease, or when the body
+   * ends, because the body may still be running. A body that ends before its lease does returns its result; after that,
+   * the call fails with LockLostError (see `onLost`). A re-entry only aborts its own signal. Default: no limit.
+   */
+  readonly holdAtMost?: Duration;
+}
+
 /** Options of `LockService.adopt`, with the same meaning as in {@link LockOptions}. @publicApi */
-export type AdoptOptions = Pick<LockOptions, 'leaseTime' | 'outageTimeout' | 'onLost' | 'group'>;
+export type AdoptOptions = Pick<LockOptions, 'leaseTime' | 'outageTimeout' | 'group'>;
 
 /** The known purpose of an acquisition: see `HoldRecord`. */
 export interface Purpose {
@@ -157,70 +168,82 @@ export const DEFAULT_TERMS = {
 } satisfies Partial<AcquisitionTerms>;
 
 export const LOCK_TYPES: readonly LockType[] = ['reentrant', 'fair', 'read', 'write', 'fenced'];
-const OPTION_NAMES = [
-  'waitTime',
-  'outageTimeout',
-  'leaseTime',
-  'type',
-  'permits',
-  'newest',
-  'signal',
-  'onLost',
-  'release',
-  'reentry',
-  'holdAtMost',
-  'group',
-];
 /** The most callers that may hold a lock at a time. */
 export const MOST_PERMITS = 1_000;
 export const RELEASE_MODES: readonly ReleaseMode[] = ['confirmed', 'background'];
-const ADOPT_OPTION_NAMES: readonly string[] = [
-  'leaseTime',
-  'outageTimeout',
-  'onLost',
-  'group',
-] satisfies (keyof AdoptOptions)[];
 /** The longest group, in characters. */
 export const LONGEST_GROUP = 200;
 
+export const GROUP = rule(
+  `a string of at most ${LONGEST_GROUP} characters`,
+  (value) => typeof value === 'string' && value.length <= LONGEST_GROUP,
+);
+const SIGNAL = rule('an AbortSignal', (value) => typeof (value as AbortSignal | null)?.addEventListener === 'function');
+export const ON_LOST = oneOf('throw', 'warn');
+export const RELEASE = oneOf(...RELEASE_MODES);
+export const TYPE = oneOf(...LOCK_TYPES);
+
+const ADOPT_OPTIONS: OptionTable<AdoptOptions> = {
+  leaseTime: CHECKED_LATER,
+  outageTimeout: CHECKED_LATER,
+  group: GROUP,
+};
+
+const LOCK_OPTIONS: OptionTable<LockOptions> = {
+  waitTime: CHECKED_LATER,
+  outageTimeout: CHECKED_LATER,
+  leaseTime: CHECKED_LATER,
+  type: TYPE,
+  permits: CHECKED_LATER,
+  newest: TRUE_OR_FALSE,
+  signal: SIGNAL,
+  reentry: TRUE_OR_FALSE,
+  group: GROUP,
+};
+
+export const RUN_OPTIONS: OptionTable<RunOptions> = {
+  ...LOCK_OPTIONS,
+  onLost: ON_LOST,
+  release: RELEASE,
+  holdAtMost: CHECKED_LATER,
+};
+
+/** Why calls that only acquire a lock have none of these options. */
+const ONLY_RUN: RefusedOptions = {
+  onLost: 'it is for withLock() and decorated methods. A lease that was acquired tells of its loss by its signal',
+  release: 'it is for withLock() and decorated methods, because lease.release() waits for its answer',
+  holdAtMost: 'it is for withLock() and decorated methods, because it limits how long a body runs',
+};
+
 /**
- * Checks options, and fills in `defaults`.
+ * Checks the options of a call that only acquires a lock, and fills in `defaults`.
  *
  * @param what the name of the call in errors: `acquire('order:1')`
  * @throws LockConfigurationError naming the invalid option
  */
 export function toTerms(options: LockOptions, defaults: AcquisitionTerms, what: string): AcquisitionTerms {
-  checkOptionNames(options, OPTION_NAMES, what);
-  const {
-    waitTime,
-    outageTimeout,
-    leaseTime,
-    holdAtMost,
-    type = defaults.type,
-    signal,
-    onLost = defaults.onLost,
-  } = options;
-  const { release = defaults.release, group = defaults.group, reentry = defaults.reentry } = options;
-  if (options.type !== undefined && !LOCK_TYPES.includes(options.type)) {
-    throw new LockConfigurationError(`${what}: type is '${type}'; it must be one of ${LOCK_TYPES.join(', ')}`);
-  }
-  if (onLost !== 'throw' && onLost !== 'warn') {
-    throw new LockConfigurationError(`${what}: onLost is '${onLost}'; it must be 'throw' or 'warn'`);
-  }
-  if (!RELEASE_MODES.includes(release)) {
-    throw new LockConfigurationError(`${what}: release is '${release}'; it must be 'confirmed' or 'background'`);
-  }
-  if (typeof reentry !== 'boolean')
-    throw new LockConfigurationError(`${what}: reentry is ${String(reentry)}; it must be true or false`);
-  if (signal !== undefined && typeof signal?.addEventListener !== 'function') {
-    throw new LockConfigurationError(`${what}: signal is not an AbortSignal`);
-  }
-  if (typeof group !== 'string' || group.length > LONGEST_GROUP) {
-    throw new LockConfigurationError(`${what}: group must be a string of at most ${LONGEST_GROUP} characters`);
-  }
-  const { permits, newest = defaults.newest } = options;
+  checkOptions(options, LOCK_OPTIONS, what, ONLY_RUN);
+  return resolve(options, defaults, what);
+}
+
+/** Like {@link toTerms}, for a call that runs a body. */
+export function toRunTerms(options: RunOptions, defaults: AcquisitionTerms, what: string): AcquisitionTerms {
+  checkOptions(options, RUN_OPTIONS, what);
+  return resolve(options, defaults, what);
+}
+
+/** Like {@link toTerms}, for an adoption. */
+export function toAdoptTerms(options: AdoptOptions, defaults: AcquisitionTerms, what: string): AcquisitionTerms {
+  checkOptions(options, ADOPT_OPTIONS, what, ONLY_RUN);
+  return resolve(options, defaults, what);
+}
+
+function resolve(options: RunOptions, defaults: AcquisitionTerms, what: string): AcquisitionTerms {
+  const { waitTime, outageTimeout, leaseTime, holdAtMost, permits, type = defaults.type, signal } = options;
+  const { onLost = defaults.onLost, release = defaults.release, group = defaults.group } = options;
+  const { reentry = defaults.reentry, newest = defaults.newest } = options;
   const wait = waitTime === undefined ? defaults.waitTime : toWaitTime(waitTime, `${what}: waitTime`);
-  if (newest !== false) checkNewest({ ...options, waitTime: wait }, what);
+  if (newest) checkNewest({ ...options, waitTime: wait }, what);
   return {
     newest,
     type: permits === undefined ? type : 'permits',
@@ -268,12 +291,10 @@ export function toPermits(permits: unknown, type: LockType | undefined, what: st
  * @throws LockConfigurationError, with a message that begins with `what`
  */
 export function checkNewest(
-  { newest, type, permits, waitTime }: Pick<LockOptions, 'newest' | 'type' | 'permits' | 'waitTime'>,
+  { type, permits, waitTime }: Pick<LockOptions, 'type' | 'permits' | 'waitTime'>,
   what: string,
   option = 'newest',
 ): void {
-  if (newest !== true)
-    throw new LockConfigurationError(`${what}: newest is ${String(newest)}; it must be true or false`);
   const refuse = (other: string, why: string) =>
     new LockConfigurationError(
       `${what}: ${option} and ${other} exclude each other, because ${why}. Leave out one of them`,
@@ -282,10 +303,4 @@ export function checkNewest(
     throw refuse(`type: '${type}'`, 'only one caller waits, for the lock alone');
   if (permits !== undefined) throw refuse('permits', 'the newest caller waits for the only holder');
   if (waitTime === 0) throw refuse('waitTime: 0', 'a caller that does not wait cannot be superseded');
-}
-
-/** Like {@link toTerms}, for an adoption. */
-export function toAdoptTerms(options: AdoptOptions, defaults: AcquisitionTerms, what: string): AcquisitionTerms {
-  checkOptionNames(options, ADOPT_OPTION_NAMES, what);
-  return toTerms(options, defaults, what);
 }

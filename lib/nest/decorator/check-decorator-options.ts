@@ -1,102 +1,76 @@
-import { nearestName } from '../../backends/nearest-name.js';
 import { LockConfigurationError } from '../../engine/errors.js';
 import { assertMayNotConfirm } from '../../engine/terms/assert-supported.js';
-import { LOCK_TYPES, RELEASE_MODES } from '../../engine/terms/lock-options.js';
-import type { DistributedLockOptions, LockKey, ReturnKind } from './distributed-lock.options.js';
+import { ON_LOST, RELEASE, TYPE } from '../../engine/terms/lock-options.js';
+import {
+  CHECKED_LATER,
+  checkOptions,
+  type OptionTable,
+  oneOf,
+  rule,
+  TRUE_OR_FALSE,
+} from '../../engine/terms/option-table.js';
+import type { DistributedLockOptions, LockKey } from './distributed-lock.options.js';
 
-type OptionName = keyof DistributedLockOptions;
+/** What all decorators of methods have in common. */
+export const METHOD_OPTIONS = {
+  key: CHECKED_LATER,
+  service: rule('the name of a RedisLockModule', (value) => typeof value === 'string' && value !== ''),
+  signal: rule(
+    'a function that returns an AbortSignal, because each call has its own',
+    (value) => typeof value === 'function',
+  ),
+};
 
-const OPTION_NAMES: readonly string[] = [
-  'key',
-  'waitTime',
-  'signal',
-  'outageTimeout',
-  'leaseTime',
-  'type',
-  'permits',
-  'service',
-  'onBusy',
-  'holdAtLeast',
-  'holdAtMost',
-  'onLost',
-  'release',
-  'reentry',
-  'returns',
-] satisfies OptionName[];
-
-const CHOICES: readonly (readonly [OptionName, readonly unknown[]])[] = [
-  ['type', LOCK_TYPES],
-  ['onLost', ['throw', 'warn']],
-  ['release', RELEASE_MODES],
-  ['reentry', [true, false]],
-  ['returns', ['promise', 'observable', 'iterable'] satisfies ReturnKind[]],
-];
+const OPTIONS: OptionTable<DistributedLockOptions> = {
+  ...METHOD_OPTIONS,
+  waitTime: CHECKED_LATER,
+  outageTimeout: CHECKED_LATER,
+  leaseTime: CHECKED_LATER,
+  type: TYPE,
+  permits: CHECKED_LATER,
+  onBusy: rule(
+    "'throw', 'skip', 'newest' or a function that answers: (busy, ...args) => …",
+    (value) => ['throw', 'skip', 'newest'].includes(value as string) || typeof value === 'function',
+  ),
+  holdAtLeast: CHECKED_LATER,
+  holdAtMost: CHECKED_LATER,
+  onLost: ON_LOST,
+  release: RELEASE,
+  reentry: TRUE_OR_FALSE,
+  returns: oneOf('promise', 'observable', 'iterable'),
+};
 
 /**
- * Converts the argument of `@DistributedLock` into options, and checks their names and values.
+ * Converts the argument of `@DistributedLock` into options, and checks them.
  *
  * @param where how errors name the method: `OrdersService.ship`
  * @throws LockConfigurationError naming the option that is wrong
  */
 export function toDecoratorOptions(given: LockKey | DistributedLockOptions, where: string): DistributedLockOptions {
-  const options = toOptions<DistributedLockOptions>(given, OPTION_NAMES, CHOICES, '@DistributedLock', where);
+  const options = toOptions<DistributedLockOptions>(given, OPTIONS, '@DistributedLock', where);
   if (options.release === 'background') assertMayNotConfirm(undefined, options.onLost, where);
   return options;
 }
 
 /**
- * Turns what a decorator was given, a key or options, into options, and checks their names and choices.
+ * Turns what a decorator was given, a key or options, into options, and checks them.
  *
  * @param decorator how errors name it: `@DistributedLock`
  * @throws LockConfigurationError naming the option that is wrong
  */
-export function toOptions<Options extends { readonly key: LockKey; readonly service?: string }>(
+export function toOptions<Options extends { readonly key: LockKey }>(
   given: LockKey | Options,
-  names: readonly string[],
-  choices: readonly (readonly [keyof Options, readonly unknown[]])[],
+  table: OptionTable<Options>,
   decorator: string,
   where: string,
 ): Pick<Options, 'key'> & Partial<Options> {
   if (isKey(given)) return { key: given } as Options;
-  if (typeof given !== 'object' || given === null) {
+  if (typeof given !== 'object' || given === null)
     throw new LockConfigurationError(`${where}: ${decorator} needs a key, or options with a key`);
-  }
-  for (const option of Object.keys(given))
-    if (!names.includes(option)) throw unknownOption(option, names, decorator, where);
-  for (const [option, values] of choices) {
-    const value = given[option];
-    if (value === undefined || values.includes(value)) continue;
-    throw new LockConfigurationError(
-      `${where}: ${String(option)} is ${describeValue(value)}; it must be one of ${values.join(', ')}`,
-    );
-  }
-  const { service } = given;
-  if (service !== undefined && (typeof service !== 'string' || service === '')) {
-    throw new LockConfigurationError(
-      `${where}: service is ${describeValue(service)}; it must be the name of a RedisLockModule`,
-    );
-  }
+  checkOptions(given, table, `${where}: ${decorator}`);
   return given;
-}
-
-/** How errors show an invalid value. */
-export function describeValue(value: unknown): string {
-  if (typeof value === 'string') return `'${value.slice(0, 40)}'`;
-  if (Array.isArray(value)) return 'a list';
-  return typeof value === 'object' ? 'an object' : String(value);
 }
 
 function isKey(given: unknown): given is LockKey {
   return typeof given === 'string' || typeof given === 'function' || Array.isArray(given);
-}
-
-function unknownOption(
-  option: string,
-  names: readonly string[],
-  decorator: string,
-  where: string,
-): LockConfigurationError {
-  const nearest = nearestName(option, names);
-  const advice = nearest === undefined ? `there are ${names.join(', ')}` : `did you mean '${nearest}'?`;
-  return new LockConfigurationError(`${where}: ${decorator} has no option '${option}'; ${advice}`);
 }

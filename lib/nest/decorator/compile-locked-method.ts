@@ -10,14 +10,15 @@ import {
 import {
   type AcquisitionTerms,
   LONGEST_GROUP,
-  type LockOptions,
   type Purpose,
+  type RunOptions,
   toPermits,
 } from '../../engine/terms/lock-options.js';
+import { describeValue } from '../../engine/terms/option-table.js';
 import type { LockService } from '../../service/lock-service.js';
 import { compileTemplate, type NamesOf } from '../key-template/key-template.js';
 import { getLockServiceToken } from '../redis-lock.constants.js';
-import { describeValue, toDecoratorOptions } from './check-decorator-options.js';
+import { toDecoratorOptions } from './check-decorator-options.js';
 import type {
   BusyAnswer,
   DistributedLockOptions,
@@ -76,7 +77,7 @@ export function compileLockedMethod(
     termsIn: resolvedOncePerService((locks) => locks.termsOf(lockOptions, purpose)),
     permitsOf: typeof options.permits === 'function' ? options.permits : undefined,
     holdOptions: holdAtLeast === undefined ? {} : { holdAtLeast: least as Milliseconds },
-    onBusy: toBusyAnswer(options.onBusy, prototype, where),
+    onBusy: toBusyAnswer(options.onBusy),
   };
 }
 
@@ -90,10 +91,6 @@ export function compileMethod(
 ): DecoratedMethod {
   const name = String(key);
   const { signal } = options;
-  if (signal !== undefined && typeof signal !== 'function')
-    throw new LockConfigurationError(
-      `${where}: signal is ${describeValue(signal)}; it must be a function that returns an AbortSignal, because each call has its own`,
-    );
   return {
     where,
     name,
@@ -128,7 +125,7 @@ function parametersOf(prototype: object, key: string | symbol, { length }: Metho
 }
 
 /** @returns `undefined` if the service's defaults apply */
-function toLockOptions(options: DistributedLockOptions, where: string): LockOptions | undefined {
+function toLockOptions(options: DistributedLockOptions, where: string): RunOptions | undefined {
   const { waitTime, outageTimeout, leaseTime, holdAtMost, type, onLost, release, reentry } = options;
   const permits = permitsAtFirst(options, where);
   const lockOptions = {

@@ -50,7 +50,7 @@ export function DistributedLock<
         readonly key: LockKey<Args, Key>;
         readonly onBusy?: OnBusy | BusyAnswer<Args>;
       }),
-): LockDecorator<Args, OnBusy extends 'skip' | 'newest' ? undefined : never, Key, OnBusy>;
+): LockDecorator<Args, OnBusy extends 'skip' | 'newest' ? undefined : never, Key>;
 export function DistributedLock<Args extends readonly unknown[]>(
   options: DistributedLockOptions<Args> & { readonly onBusy: 'skip' | 'newest' },
 ): LockDecorator<Args, undefined>;
@@ -73,19 +73,11 @@ export function DistributedLock<Args extends readonly unknown[] = Anything[]>(
  *
  * @publicApi
  */
-export interface LockDecorator<
-  Args extends readonly unknown[],
-  Answer = never,
-  Key extends string = never,
-  OnBusy extends string = never,
-> {
-  <M extends Method, Target extends object>(
-    target: Target,
+export interface LockDecorator<Args extends readonly unknown[], Answer = never, Key extends string = never> {
+  <M extends Method>(
+    target: object,
     propertyKey: string | symbol,
-    descriptor: TypedPropertyDescriptor<M> &
-      CanBeLocked<M, Args, Answer> &
-      HasParameters<M, Key> &
-      HasMethod<Target, OnBusy>,
+    descriptor: TypedPropertyDescriptor<M> & CanBeLocked<M, Args, Answer> & HasParameters<M, Key>,
   ): void;
 
   // This type has two signatures. For such a type, the compiler replaces type parameters by `any`, so `applyDecorators`
@@ -138,26 +130,6 @@ export type HasParameters<M extends Method, Key extends string> =
             '*' | keyof Parameters<M>
           > as `the method has no parameter for #<args[${Index}]> of the key`]: never;
         };
-
-/** `onBusy` may name any method of the class, also a private one. */
-type HasMethod<Target extends object, OnBusy extends string> =
-  IsAny<Target> extends true
-    ? unknown
-    : {
-        readonly [Name in Exclude<OnBusy, 'throw' | 'skip' | 'newest'> as string extends Name
-          ? never
-          : IsMember<Target, Name> extends true
-            ? never
-            : `the class has no method '${Name}' for onBusy`]: never;
-      };
-
-/** A private member makes the intersection `never`, and any other one gives the property its type. */
-type IsMember<Target, Name extends string> =
-  IsAny<(Target & Record<Name, unknown>)[Name]> extends true
-    ? true
-    : unknown extends (Target & Record<Name, unknown>)[Name]
-      ? false
-      : true;
 
 export type IsAny<T> = 0 extends 1 & T ? true : false;
 

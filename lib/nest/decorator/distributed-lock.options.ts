@@ -103,7 +103,7 @@ export interface DistributedLockOptions<Args extends readonly unknown[] = Anythi
    * dies, or is shut down and its `shutdownTimeout` ends. `currentLease().superseded` is how many calls it stands for. If
    * `waitTime` ends first, the call fails with LockBusyError. See `LockOptions.newest`.
    */
-  readonly onBusy?: 'throw' | 'skip' | 'newest' | (string & {}) | BusyAnswer<Args>;
+  readonly onBusy?: 'throw' | 'skip' | 'newest' | BusyAnswer<Args>;
   /**
    * Keeps the lock for at least this long, even if the method ends earlier. Use it for cron jobs, because hosts whose
    * clocks differ do not start the same job at the same moment. With re-entry, the outer lease keeps the lock for at

@@ -2,10 +2,10 @@ import { LockAbortedError, LockBusyError, LockConfigurationError, LockKeyError }
 import type { Lease } from '../../engine/lease/lease.js';
 import type { LockNames } from '../../engine/terms/lock-name.js';
 import { type AcquisitionTerms, toPermits } from '../../engine/terms/lock-options.js';
+import { describeValue } from '../../engine/terms/option-table.js';
 import { IS_LOCK_SERVICE, type LockService } from '../../service/lock-service.js';
 import type { Lockable } from '../lock-service-property.js';
 import { adaptMock } from './adapt-mock.js';
-import { describeValue } from './check-decorator-options.js';
 import type { DecoratedMethod, LockedMethod } from './compile-locked-method.js';
 import { noLockService } from './distributed-lock.errors.js';
 import { warnOfUnreadStream } from './unread-stream.js';

@@ -1,9 +1,15 @@
 import { LockConfigurationError, LockKeyError } from '../../engine/errors.js';
-import { checkFlightOptions, type FlightOptions, type FlightTerms } from '../../engine/flights/flight-terms.js';
+import {
+  checkFlightOptions,
+  FLIGHT_OPTIONS,
+  type FlightOptions,
+  type FlightTerms,
+} from '../../engine/flights/flight-terms.js';
 import type { FlightSerializer, JsonResult } from '../../engine/flights/serialize-result.js';
+import type { OptionTable } from '../../engine/terms/option-table.js';
 import { IS_LOCK_SERVICE, type LockService } from '../../service/lock-service.js';
 import type { Lockable } from '../lock-service-property.js';
-import { toOptions } from './check-decorator-options.js';
+import { METHOD_OPTIONS, toOptions } from './check-decorator-options.js';
 import { compileMethod, type DecoratedMethod, purposeOf, resolvedOncePerService } from './compile-locked-method.js';
 import { decorateMethod } from './decorate-method.js';
 import type { HasParameters, IsAny } from './distributed-lock.decorator.js';
@@ -40,20 +46,7 @@ export interface SingleFlightOptions<Args extends readonly unknown[] = Anything[
 
 type Given = SingleFlightOptions & Partial<FlightSerializer<unknown>>;
 
-const OPTION_NAMES: readonly string[] = [
-  'key',
-  'keepFor',
-  'maxSize',
-  'serialize',
-  'deserialize',
-  'waitTime',
-  'signal',
-  'outageTimeout',
-  'leaseTime',
-  'service',
-  'onLost',
-  'reentry',
-] satisfies (keyof Given)[];
+const OPTIONS: OptionTable<Given> = { ...FLIGHT_OPTIONS, ...METHOD_OPTIONS };
 
 /** A method with `@SingleFlight`. */
 interface FlightMethod extends DecoratedMethod {
@@ -151,7 +144,7 @@ function compileFlightMethod(
   keyOrOptions: FlightKey | Given,
   where: string,
 ): FlightMethod {
-  const given = toOptions<Given>(keyOrOptions, OPTION_NAMES, [['onLost', ['throw', 'warn']]], '@SingleFlight', where);
+  const given = toOptions<Given>(keyOrOptions, OPTIONS, '@SingleFlight', where);
   const { key: nameKey, service, signal, ...options } = given;
   if (Array.isArray(nameKey)) throw new LockConfigurationError(`${where}: a single flight has one name, not a list`);
   if (!['promise', 'unknown'].includes(returnKindOf(prototype, key, body, undefined, where)))

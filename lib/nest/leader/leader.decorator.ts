@@ -1,7 +1,7 @@
 import 'reflect-metadata';
 import { LockConfigurationError } from '../../engine/errors.js';
 import type { Lease } from '../../engine/lease/lease.js';
-import { checkOptionNames } from '../../engine/terms/option-names.js';
+import { CHECKED_LATER, checkOptions, type OptionTable } from '../../engine/terms/option-table.js';
 import { decoratedMethod } from '../decorator/decorate-method.js';
 import { declareLockService } from '../lock-service-property.js';
 
@@ -23,7 +23,7 @@ export interface LeaderMetadata extends LeaderOptions {
 export type LeaderMethod = (lease: Lease) => Promise<unknown>;
 
 const LEADER = Symbol.for('nestjs-redis-lock.leader');
-const OPTION_NAMES: readonly string[] = ['name', 'service'] satisfies (keyof LeaderOptions)[];
+const OPTIONS: OptionTable<LeaderOptions> = { name: CHECKED_LATER, service: CHECKED_LATER };
 
 /**
  * Runs the method in one process at a time, among all that share the Redis. One of them is elected when the
@@ -69,5 +69,5 @@ export function leaderMetadata(method: unknown): LeaderMetadata | undefined {
 function check(options: LeaderOptions, where: string): void {
   if (typeof options !== 'object' || options === null || typeof options.name !== 'string' || options.name === '')
     throw new LockConfigurationError(`${where}: @Leader needs the name of a lock: @Leader('outbox')`);
-  checkOptionNames(options, OPTION_NAMES, `${where}: @Leader`);
+  checkOptions(options, OPTIONS, `${where}: @Leader`);
 }

@@ -35,7 +35,6 @@ export function connectQuorum(
         commandTimeout,
         shardedPubSub: 'auto',
         minReplicas: 0,
-        replicaTimeout: 1_000,
         onError: () => {},
       }),
   );

@@ -35,7 +35,6 @@ describe('a Redis cluster', () => {
       commandTimeout: 5_000,
       shardedPubSub: 'auto',
       minReplicas: 0,
-      replicaTimeout: 1_000,
       onError: (error) => errors.push(error),
       ...options,
     });

@@ -102,7 +102,11 @@ describe('the connection of a Redis backend', () => {
     ['a client of another library', new (class RedisClient {})(), /an object of RedisClient/],
     ['a function that returns none', () => undefined, /function returned undefined, which is not an ioredis client/],
     ['a cluster without nodes', { nodes: [] }, /no cluster nodes/],
-    ['options with a keyPrefix', { keyPrefix: 'app:', lazyConnect: true }, /has a keyPrefix.*RedisLockModule/],
+    [
+      'options with a keyPrefix',
+      { host: 'h', keyPrefix: 'app:', lazyConnect: true },
+      /has a keyPrefix.*RedisLockModule/,
+    ],
   ])('is refused when it is %s', (_what, connection, message) => {
     const refusal = () => world.backend({ connection: connection as Connection });
     expect(refusal).toThrow(ConnectionError);

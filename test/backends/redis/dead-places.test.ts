@@ -49,7 +49,7 @@ describe('the places of processes that have died', () => {
       const java = `${CLIENT}:1`;
       await world.redis.hset(key, type === 'write' ? { mode: 'write', [`${java}:write`]: '1' } : { [java]: '1' });
       await world.redis.pexpire(key, 60_000);
-      locks = createLockService({ connection: world.server.url, keyPrefix: '', fairWaitTimeout: 3 * REFRESHED });
+      locks = createLockService({ connection: world.server.url, keyPrefix: '', waiterTimeout: 3 * REFRESHED });
       await enter(key, type);
       const [dead] = await world.redis.zrange(line, 0, '0');
       const waiting = locks.acquire(key, { type, waitTime: '30s' });

@@ -69,7 +69,6 @@ function open(isCluster: boolean) {
     commandTimeout: COMMAND_TIMEOUT,
     shardedPubSub: 'off',
     minReplicas: 0,
-    replicaTimeout: COMMAND_TIMEOUT,
     onError: () => {},
   });
   /** The next command of this name. */

@@ -29,7 +29,6 @@ describe('how a cluster is asked for sharded pub/sub', () => {
       commandTimeout: 5_000,
       shardedPubSub: 'auto',
       minReplicas: 0,
-      replicaTimeout: 1_000,
       onError: (error) => errors.push(error),
     });
     backends.push(backend);

@@ -45,7 +45,6 @@ export class RedisWorld {
       commandTimeout: 5_000,
       shardedPubSub: 'auto',
       minReplicas: 0,
-      replicaTimeout: 1_000,
       onError: (error) => this.errors.push(error),
       ...options,
     });

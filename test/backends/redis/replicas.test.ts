@@ -13,7 +13,7 @@ describe('acquisitions that replicas must have', () => {
   });
   afterAll(() => replica?.stop());
 
-  const replicated = (minReplicas = 1, replicaTimeout = 2_000) => world.backend({ minReplicas, replicaTimeout });
+  const replicated = (minReplicas = 1, commandTimeout = 2_000) => world.backend({ minReplicas, commandTimeout });
 
   it('count when the replica has them', async () => {
     const backend = replicated();
@@ -33,16 +33,16 @@ describe('acquisitions that replicas must have', () => {
   });
 
   it('are released again when too few have them in time, and the error says how many', async () => {
-    const backend = replicated(2, 200);
+    const backend = replicated(2, 1_000);
     const lock = world.request();
     const error = await failure(backend.acquire(lock));
     expect(error).toMatchObject({ kind: 'unavailable', outcome: 'refused', spent: true });
-    expect(error.message).toMatch(/: gave up .+ because only 1 of 2 required replicas confirmed within 200 ms$/);
+    expect(error.message).toMatch(/: gave up .+ because only 1 of 2 required replicas confirmed within 1000 ms$/);
     expect(await world.redis.exists(lock.key)).toBe(0);
   });
 
   it('include those of several locks, and transfers', async () => {
-    const backend = replicated(2, 100);
+    const backend = replicated(2, 1_000);
     const locks = [world.request(), world.request('write')];
     expect(await failure(backend.acquireAll(locks))).toMatchObject({
       kind: 'unavailable',

@@ -75,7 +75,6 @@ export async function measurePlaces(server: RedisServer): Promise<number> {
     runtime: nodeRuntime,
     shardedPubSub: 'auto',
     minReplicas: 0,
-    replicaTimeout: 1_000,
     onError: () => {},
   });
   const key = 'calibrate';

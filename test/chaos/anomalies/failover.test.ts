@@ -21,7 +21,6 @@ describe('a failover to a replica that does not know a lock', () => {
       connection,
       shutdownTimeout: 100,
       minReplicas,
-      replicaTimeout: 500,
       commandTimeout: 2_000,
       logger: { warn: () => {}, error: () => {} },
     });

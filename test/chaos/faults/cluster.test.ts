@@ -106,7 +106,7 @@ describe('a cluster', () => {
   });
 
   it('with minReplicas, loses no lease to the SIGKILL of a master', async () => {
-    const locks = run.service({ ...LONG_LEASE, minReplicas: 1, replicaTimeout: '1s' });
+    const locks = run.service({ ...LONG_LEASE, minReplicas: 1 });
     const leases = await Promise.all(Array.from({ length: 50 }, (_, i) => locks.acquire(`{slot}:careful:${i}`)));
     // Nothing after the acquisitions, such as a pause, gives the replica more time than WAIT did.
     await run.breaks(() => cluster.killMaster(slot));

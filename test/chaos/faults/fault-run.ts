@@ -76,7 +76,7 @@ export class FaultRun {
   }
 
   private constructor({ connection, options, crews = CREWS, services = 2, processes = 2 }: FaultRunOptions) {
-    const defaults = { watchdogTimeout: LEASE, commandTimeout: COMMAND_TIMEOUT, fairWaitTimeout: 1_000 };
+    const defaults = { watchdogTimeout: LEASE, commandTimeout: COMMAND_TIMEOUT, waiterTimeout: 1_000 };
     this.options = { connection, release: RELEASE, ...defaults, ...options };
     for (let i = 1; i <= services; i++) {
       const locks = this.make();

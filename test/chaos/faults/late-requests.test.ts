@@ -86,7 +86,7 @@ describe('a network that delays packets', () => {
     async () => {
       const chance = new SeededRandom(SEED);
       const quiet = { warn: () => {}, error: () => {} };
-      const options = { commandTimeout: COMMAND_TIMEOUT, fairWaitTimeout: '1m', logger: quiet } as const;
+      const options = { commandTimeout: COMMAND_TIMEOUT, waiterTimeout: '1m', logger: quiet } as const;
       // The last service bypasses the proxy, and competes with the others.
       const urls = [proxy.url, proxy.url, proxy.url, redis.url];
       services.push(...urls.map((connection) => createLockService({ ...options, connection })));

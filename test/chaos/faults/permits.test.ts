@@ -26,7 +26,7 @@ const IS_LARGE = NAMES > 100;
 const PACE = IS_LARGE ? 2 * NAMES : 30;
 /** Thousands of callers that are refused at once, and call again at once, would keep the machine busy for ever. */
 const REST = IS_LARGE ? PACE : 20;
-const SHORT = { watchdogTimeout: LEASE, commandTimeout: COMMAND_TIMEOUT, fairWaitTimeout: 1_000 };
+const SHORT = { watchdogTimeout: LEASE, commandTimeout: COMMAND_TIMEOUT, waiterTimeout: 1_000 };
 const OPTIONS = IS_LARGE ? { watchdogTimeout: 9_000, commandTimeout: 3_000 } : SHORT;
 const { watchdogTimeout, commandTimeout } = OPTIONS;
 /** How long callers with a limit wait, so that some of them are served and others refused. */

@@ -41,7 +41,7 @@ export async function measureLostWaiters(redis: RedisServer, lost: LostWaiters):
   const options: RedisLockOptions = {
     connection: redis.url,
     watchdogTimeout: lease,
-    fairWaitTimeout: kept,
+    waiterTimeout: kept,
     waitTime: Number.POSITIVE_INFINITY,
   };
   const [holder, living] = [0, 1].map(() => createLockService({ ...options, watchdogTimeout: 60_000 }));

@@ -1,5 +1,5 @@
 import type { MultiLease } from '../../../lib/engine/lease/lease.js';
-import type { LockOptions } from '../../../lib/engine/terms/lock-options.js';
+import type { RunOptions } from '../../../lib/engine/terms/lock-options.js';
 import type { VirtualProcess } from '../../support/lock-world.js';
 import { RandomPlay } from './random-play.js';
 
@@ -96,10 +96,10 @@ export class ScopeTree extends RandomPlay<TreeSettings> {
     return { id: ++this.bodies, process, around, names: chance.pick(NAMES), type };
   }
 
-  private options({ type, around }: Body): LockOptions {
+  private options({ type, around }: Body): RunOptions {
     const { chance, settings, runtime } = this;
     const release = chance.chance(0.1) ? 'background' : 'confirmed';
-    const options: LockOptions = { type, release, holdAtMost: chance.chance(0.1) ? chance.whole(5, 60) : undefined };
+    const options: RunOptions = { type, release, holdAtMost: chance.chance(0.1) ? chance.whole(5, 60) : undefined };
     const { faults } = settings;
     // Deadlocks of bodies that have lost their locks are not detected.
     const waitTime = faults && around.length > 0 ? 500 : undefined;

@@ -5,7 +5,7 @@ import type { LockService } from '../../../lib/service/lock-service.js';
 /**
  * The times with which the services have to be configured, in milliseconds. They are long enough for a slow machine.
  */
-export const TIMES = { watchdogTimeout: 2_000, fairWaitTimeout: 2_000 } as const;
+export const TIMES = { watchdogTimeout: 2_000, waiterTimeout: 2_000 } as const;
 /** In milliseconds. It is longer than a third of these times, so that leases and places are renewed meanwhile. */
 const A_WHILE = 800;
 

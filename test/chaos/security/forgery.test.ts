@@ -27,7 +27,6 @@ describe('a lock that another client claims', () => {
       commandTimeout: 2_000,
       shardedPubSub: 'auto',
       minReplicas: 0,
-      replicaTimeout: 1_000,
       onError: () => {},
     });
   });

@@ -97,19 +97,19 @@ class PatientJobs extends WorkerHost {
     super();
   }
 
-  @DistributedLock({ key: 'letter:#<args[0].data.parcel>', onBusy: 'later' })
+  @DistributedLock({ key: 'letter:#<args[0].data.parcel>', onBusy: putBack })
   async process({ data }: Job<{ parcel: number; time: number }>, _token?: string): Promise<void> {
     await this.database.visit(`letter ${data.parcel}`, data.time);
-  }
-
-  async later(_busy: LockBusyError, job: Job, token?: string): Promise<void> {
-    await job.moveToDelayed(Date.now() + 200 + 200 * Math.random(), token);
-    throw new DelayedError();
   }
 
   async beforeApplicationShutdown(): Promise<void> {
     await this.worker.close();
   }
+}
+
+async function putBack(_busy: LockBusyError, job: Job, token?: string): Promise<void> {
+  await job.moveToDelayed(Date.now() + 200 + 200 * Math.random(), token);
+  throw new DelayedError();
 }
 
 @Controller()

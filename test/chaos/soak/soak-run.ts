@@ -242,7 +242,7 @@ export class SoakRun {
         connection: this.proxy.url,
         watchdogTimeout: LEASE,
         commandTimeout: COMMAND_TIMEOUT,
-        fairWaitTimeout: 1_000,
+        waiterTimeout: 1_000,
       },
       load: { callers, pause, lease: LEASE, seed: ownSeed, slot },
       flights: { names: NAMES.flight, callers: 2, keepFor: 500, longBody: 600, pause, seed: ownSeed },

@@ -17,7 +17,6 @@ function connect(connection: Connection): Client {
     commandTimeout: 20_000,
     shardedPubSub: 'auto',
     minReplicas: 0,
-    replicaTimeout: 1_000,
     onError: (error) => console.error(error),
   });
   return { backend, id };

@@ -151,7 +151,7 @@ describe('the time for which a lock is detached', () => {
     [undefined, "detach() of 'order': say how long the lock waits to be adopted: detach({ for: '5m' })"],
     [null, "detach() of 'order': say how long the lock waits to be adopted: detach({ for: '5m' })"],
     ['5m', "detach() of 'order': say how long the lock waits to be adopted: detach({ for: '5m' })"],
-    [{ for: '5m', until: 7 }, "detach() of 'order': there is no option 'until'; there is only 'for'"],
+    [{ for: '5m', until: 7 }, "detach() of 'order': there is no option 'until'; there are for"],
     [{}, "detach() of 'order': for is undefined"],
   ])('is refused with the reason: %j', (options, message) => {
     const check = () => toDetachedTime(options as never, 'order');

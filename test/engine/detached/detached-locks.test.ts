@@ -409,7 +409,7 @@ describe('what cannot be detached or adopted', () => {
     await expect(other.adopt(ticket)).rejects.toThrow(/keyPrefix of this service is 'other:'/);
     await expect(locks.adopt(ticket, { type: 'read' } as never)).rejects.toThrow(/there is no option 'type'/);
     await expect(locks.adopt(ticket, { leaseTime: 1 })).rejects.toThrow(/leaseTime is 1/);
-    const adopted = await locks.adopt(ticket, { leaseTime: '1m', onLost: 'warn' });
+    const adopted = await locks.adopt(ticket, { leaseTime: '1m' });
     expect(adopted.remainingTime()).toBeLessThanOrEqual(60_000);
     await adopted.release();
   });

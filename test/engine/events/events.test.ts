@@ -249,16 +249,14 @@ describe('the log', () => {
   });
 
   it('has a few lines when many locks are lost at once, and says how many it left out', async () => {
-    const { locks, backend, runtime, logger } = await world.process();
-    const leases = await Promise.all(
-      Array.from({ length: 1_000 }, (_, i) => locks.acquire(`order:${i}`, { onLost: 'warn' })),
-    );
+    const { locks, backend, runtime, logger } = await world.process({ onLost: 'warn' });
+    const leases = await Promise.all(Array.from({ length: 1_000 }, (_, i) => locks.acquire(`order:${i}`)));
     backend.disturb(async () => ({ released: false, listeners: 0 }), 'release');
     await Promise.all(leases.map((lease) => lease.release()));
     expect(logger.warnings).toHaveLength(20);
     await runtime.advance(1_000);
     expect(logger.warnings.slice(20)).toEqual(['980 more lines were left out within 1000 ms']);
-    const late = await locks.acquire('order', { onLost: 'warn' });
+    const late = await locks.acquire('order');
     await late.release();
     expect(logger.warnings).toHaveLength(22);
   });

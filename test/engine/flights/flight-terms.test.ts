@@ -42,17 +42,14 @@ describe('the options of a single flight', () => {
     [null, 'the options must be an object, but they are null'],
     ['price', 'the options must be an object, but they are price'],
     [{ type: undefined }, "there is no option 'type': a single flight has no lock types"],
-    [{ newest: false }, "there is no option 'newest', because all callers get the result"],
-    [{ permits: 2 }, "there is no option 'permits', because one call computes the result"],
-    [
-      { release: 'confirmed' },
-      "there is no option 'release', because other callers get the result only with the release",
-    ],
-    [{ holdAtMost: '1m' }, "there is no option 'holdAtMost', because other callers wait for the result"],
-    [{ maxSize: -1 }, 'maxSize is -1; it must be a whole number of bytes from 0 to 536870912'],
+    [{ newest: false }, "there is no option 'newest': all callers get the result"],
+    [{ permits: 2 }, "there is no option 'permits': one call computes the result"],
+    [{ release: 'confirmed' }, "there is no option 'release': other callers get the result only with the release"],
+    [{ holdAtMost: '1m' }, "there is no option 'holdAtMost': other callers wait for the result"],
+    [{ maxSize: -1 }, 'maxSize is -1; it must be a whole number from 0 to 536870912'],
     [{ keepFor: -1 }, 'keepFor is -1: it must be at least 0 ms'],
-    [{ serialize: String }, 'serialize and deserialize must be functions: give both or neither'],
-    [{ serialize: 'a', deserialize: 'b' }, 'serialize and deserialize must be functions: give both or neither'],
+    [{ serialize: String }, 'serialize and deserialize belong together: give both or neither'],
+    [{ serialize: 'a', deserialize: 'b' }, "serialize is 'a'; it must be a function"],
   ])('are refused with the name of the call: %j', (options, why) => {
     expect(() => termsOf(options)).toThrow(`singleFlight(): ${why}`);
   });

@@ -8,6 +8,7 @@ import {
   NOTHING,
   openVirtualWorld,
   openWorld,
+  type ProcessSettings,
   STORES,
   type VirtualProcess,
 } from '../../support/lock-world.js';
@@ -229,8 +230,8 @@ describe('hand-off', () => {
   });
 
   describe('by a command', () => {
-    const passing = async (options: LockOptions = { leaseTime: '20s' }) => {
-      const process = await world.process();
+    const passing = async (options: LockOptions = { leaseTime: '20s' }, settings: ProcessSettings = {}) => {
+      const process = await world.process(settings);
       const { locks } = process;
       await reachClock(process);
       const first = await locks.acquire('order', options);
@@ -271,7 +272,7 @@ describe('hand-off', () => {
       ['finds nothing', async () => undefined],
       ['is not answered', answerLost],
     ])('that %s spends the owner of the waiter', async (_, disturbance) => {
-      const { locks, backend, runtime, first } = await passing({ leaseTime: '20s', onLost: 'warn' });
+      const { locks, backend, runtime, first } = await passing({ leaseTime: '20s' }, { onLost: 'warn' });
       const owners: string[] = [];
       backend.disturb((execute, request) => {
         owners.push((request as TransferRequest).to);

@@ -226,8 +226,8 @@ describe('holdAtMost', () => {
   it('is refused where no body runs, and where it is no duration', async () => {
     const { locks } = await world.process();
     for (const call of [
-      () => locks.acquire('order', options),
-      () => locks.tryAcquire('order', options),
+      () => locks.acquire('order', options as object),
+      () => locks.tryAcquire('order', options as object),
       () => locks.withLock('order', { holdAtMost: 0 }, () => 'in'),
       () => locks.withLock('order', { holdAtMost: 'long' as '1m' }, () => 'in'),
       () => locks.singleFlight('order', options as object, () => 'in'),

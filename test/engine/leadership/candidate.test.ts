@@ -447,8 +447,8 @@ describe('the terms of a candidate', () => {
     [null, 'the options must be an object with onElected'],
     ['onElected', 'the options must be an object with onElected'],
     [{}, 'onElected must be the function that runs while this process leads'],
-    [{ onElected: async () => {}, onRevoked: 1 }, 'onRevoked must be a function'],
-    [{ onElected: async () => {}, onRevoked: null }, 'onRevoked must be a function'],
+    [{ onElected: async () => {}, onRevoked: 1 }, 'onRevoked is 1; it must be a function'],
+    [{ onElected: async () => {}, onRevoked: null }, 'onRevoked is null; it must be a function'],
     [{ onElected: async () => {}, onRevokd: () => {} }, 'onRevokd'],
   ])('are refused with what is wrong: %j', (options, message) => {
     const check = () => checkLeadOptions(options as never, 'lead()');

@@ -40,9 +40,9 @@ describe.each(STORES)('a forced release in %s that names owners', (store) => {
   it.each([
     [null, 'must be an object'],
     [{ owner: 'ann:1' }, "there is no option 'owner'"],
-    [{ owners: 'ann:1' }, 'owners must be a list'],
-    [{ owners: [{ owner: 'ann:1' }] }, 'owners must be a list'],
-    [{ owners: ['ann:1'], fencingToken: '7' }, 'fencingToken must be a whole number'],
+    [{ owners: 'ann:1' }, "owners is 'ann:1'; it must be a list of strings"],
+    [{ owners: [{ owner: 'ann:1' }] }, 'owners is a list; it must be a list of strings'],
+    [{ owners: ['ann:1'], fencingToken: '7' }, "fencingToken is '7'; it must be a whole number"],
     [{ fencingToken: 7 }, 'give both'],
   ])('releases nothing where the options are %j', async (options, why) => {
     const { locks } = await world.process();

@@ -608,8 +608,8 @@ describe('a lease', () => {
   });
 
   it('with onLost: warn reports a loss in the log, with its reason', async () => {
-    const { locks, runtime, logger } = await world.process();
-    const lease = await locks.acquire('order', { leaseTime: '1s', onLost: 'warn' });
+    const { locks, runtime, logger } = await world.process({ onLost: 'warn' });
+    const lease = await locks.acquire('order', { leaseTime: '1s' });
     runtime.block(1_000);
     await lease.release();
     expect(logger.warnings).toEqual([expect.stringContaining("The lock 'order' was lost: its lease ended")]);

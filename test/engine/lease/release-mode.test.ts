@@ -150,7 +150,7 @@ describe.each(STORES)("release: 'background' on %s", (store) => {
   it('leaves acquire() and lease.release() as they are', async () => {
     const { locks, backend } = await world.process(BACKGROUND);
     const answer = latch();
-    const lease = await locks.acquire('order', { onLost: 'throw' });
+    const lease = await locks.acquire('order');
     backend.disturb(answerAfter(answer.promise), 'release');
     let settled = false;
     const release = lease.release().then(() => {
@@ -160,8 +160,8 @@ describe.each(STORES)("release: 'background' on %s", (store) => {
     expect(settled).toBe(false);
     answer.open();
     await release;
-    expect(await errorOf(locks.acquire('order', BACKGROUND))).toBeInstanceOf(LockConfigurationError);
-    expect(await errorOf(locks.tryAcquire('order', BACKGROUND))).toBeInstanceOf(LockConfigurationError);
+    expect(await errorOf(locks.acquire('order', BACKGROUND as object))).toBeInstanceOf(LockConfigurationError);
+    expect(await errorOf(locks.tryAcquire('order', BACKGROUND as object))).toBeInstanceOf(LockConfigurationError);
     const body = () => lease.release();
     expect(await errorOf(locks.withLock('order', { ...BACKGROUND, onLost: 'throw' }, body))).toMatchObject({
       name: 'LockConfigurationError',

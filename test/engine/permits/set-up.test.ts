@@ -189,8 +189,8 @@ describe.each(STORES)('a semaphore with the option permits, in %s', (store) => {
   it.each([
     [{ permits: -1 }, /^getSemaphore\(\): permits is -1: it must be a whole number from 0/],
     [{ permits: '3' }, /^getSemaphore\(\): permits is '3'/],
-    [{ permit: 3 }, /^getSemaphore\(\): there is no option 'permit'; there is permits$/],
-    [3, /^getSemaphore\(\): the options must be an object$/],
+    [{ permit: 3 }, /^getSemaphore\(\): there is no option 'permit'; did you mean 'permits'\?$/],
+    [3, /^getSemaphore\(\): the options must be an object, but they are/],
   ])('refuses the options %j', async (options, why) => {
     const { locks } = await world.process();
     expect(() => locks.getSemaphore('mail', options as never)).toThrow(why);

@@ -249,9 +249,9 @@ describe('a writer that reads in its own scope', () => {
     ['still holds the write lock', true],
     ['has given the write lock back', false],
   ])('does not read when both were released by force during the acquisition, and it %s', async (_, holds) => {
-    const { locks, backend, runtime } = await world.process();
+    const { locks, backend, runtime } = await world.process({ onLost: 'warn' });
     const other = await world.process();
-    const write = await locks.acquire('page', { type: 'write', onLost: 'warn' });
+    const write = await locks.acquire('page', { type: 'write' });
     const answer = latch();
     backend.disturb(answerAfter(answer.promise), 'acquire');
     const reading = write.run(() => locks.acquire('page', { type: 'read', waitTime: '1m' }));
@@ -276,8 +276,8 @@ describe('a writer that reads in its own scope', () => {
   });
 
   it('leaves no read lock behind that was acquired after a forced release of both', async () => {
-    const [{ locks, backend, runtime }, other] = [await world.process(), await world.process()];
-    const write = await locks.acquire('page', { type: 'write', onLost: 'warn' });
+    const [{ locks, backend, runtime }, other] = [await world.process({ onLost: 'warn' }), await world.process()];
+    const write = await locks.acquire('page', { type: 'write' });
     const arrived = latch();
     backend.disturb(async (execute) => {
       await arrived.promise;

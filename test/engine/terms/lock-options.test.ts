@@ -4,12 +4,12 @@ import {
   type AcquisitionTerms,
   checkNewest,
   DEFAULT_TERMS,
-  type LockOptions,
+  type RunOptions,
   toAdoptTerms,
   toPermits,
-  toTerms,
+  toRunTerms,
 } from '../../../lib/engine/terms/lock-options.js';
-import { checkOptionNames } from '../../../lib/engine/terms/option-names.js';
+import { checkOptions, oneOf, TRUE_OR_FALSE, wholeNumber } from '../../../lib/engine/terms/option-table.js';
 
 const ms = (time: number) => time as Milliseconds;
 
@@ -33,7 +33,7 @@ const DEFAULTS: AcquisitionTerms = {
   choseWaitTime: false,
 };
 const termsOf = (options: object, defaults: Partial<AcquisitionTerms> = {}) =>
-  toTerms(options as LockOptions, { ...DEFAULTS, ...defaults }, 'acquire()');
+  toRunTerms(options as RunOptions, { ...DEFAULTS, ...defaults }, 'acquire()');
 
 /** The message of the LockConfigurationError that `call` throws. */
 function refusal(call: () => unknown): string {
@@ -85,7 +85,7 @@ describe('the options of an acquisition', () => {
 
   it('may be made without a service, with the defaults of the library', () => {
     const times = { waitTime: FOREVER, outageTimeout: ms(1), leaseTime: ms(1) };
-    const terms = toTerms({}, { ...DEFAULT_TERMS, ...times, onLost: 'throw', release: 'confirmed' }, 'acquire()');
+    const terms = toRunTerms({}, { ...DEFAULT_TERMS, ...times, onLost: 'throw', release: 'confirmed' }, 'acquire()');
     expect(terms).toMatchObject({
       type: 'reentrant',
       permits: undefined,
@@ -101,23 +101,31 @@ describe('the options of an acquisition', () => {
   });
 
   it.each([
-    ['an unknown option', { waitime: 5 }, "there is no option 'waitime'; there are waitTime, outageTimeout, leaseTime"],
-    ['an unknown type', { type: 'mutex' }, "type is 'mutex'; it must be one of reentrant, fair, read, write, fenced"],
+    ['an unknown option', { waitime: 5 }, "there is no option 'waitime'; did you mean 'waitTime'?"],
+    [
+      'an unknown type',
+      { type: 'mutex' },
+      "type is 'mutex'; it must be 'reentrant', 'fair', 'read', 'write' or 'fenced'",
+    ],
     ['a type that has options of its own', { type: 'permits' }, "type is 'permits'"],
-    ['no type', { type: null }, "type is 'null'"],
+    ['no type', { type: null }, 'type is null'],
     ['an unknown onLost', { onLost: 'ignore' }, "onLost is 'ignore'; it must be 'throw' or 'warn'"],
     ['an unknown release', { release: 'later' }, "release is 'later'; it must be 'confirmed' or 'background'"],
-    ['a reentry that is no boolean', { reentry: 'no' }, 'reentry is no; it must be true or false'],
-    ['a signal that is none', { signal: {} }, 'signal is not an AbortSignal'],
-    ['a signal that is null', { signal: null }, 'signal is not an AbortSignal'],
-    ['a group that is no string', { group: 5 }, 'group must be a string of at most 200 characters'],
-    ['a group of 201 characters', { group: 'x'.repeat(201) }, 'group must be a string of at most 200 characters'],
+    ['a reentry that is no boolean', { reentry: 'no' }, "reentry is 'no'; it must be true or false"],
+    ['a signal that is none', { signal: {} }, 'signal is an object; it must be an AbortSignal'],
+    ['a signal that is null', { signal: null }, 'signal is null; it must be an AbortSignal'],
+    ['a group that is no string', { group: 5 }, 'group is 5; it must be a string of at most 200 characters'],
+    [
+      'a group of 201 characters',
+      { group: 'x'.repeat(201) },
+      `group is '${'x'.repeat(40)}'; it must be a string of at most 200 characters`,
+    ],
     ['a waitTime below 0', { waitTime: -1 }, 'waitTime is -1'],
     ['an outageTimeout below 0', { outageTimeout: -1 }, 'outageTimeout is -1'],
     ['a leaseTime below 100 ms', { leaseTime: 99 }, 'leaseTime is 99'],
     ['a holdAtMost of 0', { holdAtMost: 0 }, 'holdAtMost is 0: it must be at least 1 ms'],
     ['a holdAtMost above 24 days', { holdAtMost: MAX_TIMEOUT + 1 }, 'holdAtMost is 2147483648'],
-    ['a newest that is no boolean', { newest: 'yes' }, 'newest is yes; it must be true or false'],
+    ['a newest that is no boolean', { newest: 'yes' }, "newest is 'yes'; it must be true or false"],
   ])('cannot be %s', (_, options, why) => {
     expect(refusal(() => termsOf(options))).toContain(`acquire(): ${why}`);
   });
@@ -155,16 +163,16 @@ describe('the options of an acquisition', () => {
   });
 
   it('of an adoption are only those that concern its lease', () => {
-    const options = { leaseTime: '3s', outageTimeout: '2s', onLost: 'throw', group: 'stock' } as const;
+    const options = { leaseTime: '3s', outageTimeout: '2s', group: 'stock' } as const;
     expect(toAdoptTerms(options, DEFAULTS, 'adopt()')).toMatchObject({
       leaseTime: 3_000,
       fixed: true,
       outageTimeout: 2_000,
-      onLost: 'throw',
+      onLost: 'warn',
       group: 'stock',
     });
     expect(refusal(() => toAdoptTerms({ waitTime: 5 } as never, DEFAULTS, 'adopt()'))).toBe(
-      "adopt(): there is no option 'waitTime'; there are leaseTime, outageTimeout, onLost, group",
+      "adopt(): there is no option 'waitTime'; there are leaseTime, outageTimeout, group",
     );
   });
 });
@@ -191,21 +199,35 @@ describe('the number of callers that may hold a lock', () => {
 });
 
 it('the option newest is named in errors as its user has written it', () => {
-  const refused = refusal(() => checkNewest({ newest: true, waitTime: 0 }, '@Run()', "onBusy: 'newest'"));
+  const refused = refusal(() => checkNewest({ waitTime: 0 }, '@Run()', "onBusy: 'newest'"));
   expect(refused).toContain("@Run(): onBusy: 'newest' and waitTime: 0 exclude each other");
 });
 
-describe('the names of options', () => {
+describe('the options of a call', () => {
+  const TABLE = { limit: wholeNumber(1, 5), mode: oneOf('a', 'b'), on: TRUE_OR_FALSE };
+  const check = (options: object) => checkOptions(options, TABLE, 'list()', { depth: 'write limit' });
+
   it.each([undefined, null, 'waitTime', 5])('are refused if they are in no object, but in %p', (options) => {
-    expect(refusal(() => checkOptionNames(options as never, ['a'], 'list()'))).toBe(
+    expect(refusal(() => check(options as never))).toBe(
       `list(): the options must be an object, but they are ${String(options)}`,
     );
   });
 
-  it('are refused if one of them does not exist', () => {
-    expect(() => checkOptionNames({ a: 1 }, ['a', 'b'], 'list()')).not.toThrow();
-    expect(refusal(() => checkOptionNames({ a: 1, c: 2 }, ['a', 'b'], 'list()'))).toBe(
-      "list(): there is no option 'c'; there are a, b",
-    );
+  it.each([
+    [{ zzzzzz: 2 }, "there is no option 'zzzzzz'; there are limit, mode, on"],
+    [{ limti: undefined }, "there is no option 'limti'; did you mean 'limit'?"],
+    [{ toString: 1 }, "there is no option 'toString'; there are limit, mode, on"],
+    [{ depth: 2 }, "there is no option 'depth': write limit"],
+    [{ limit: 0 }, 'limit is 0; it must be a whole number from 1 to 5'],
+    [{ limit: 1.5 }, 'limit is 1.5; it must be a whole number from 1 to 5'],
+    [{ mode: 'c' }, "mode is 'c'; it must be 'a' or 'b'"],
+    [{ on: [] }, 'on is a list; it must be true or false'],
+  ])('are refused with what is wrong: %j', (options, why) => {
+    expect(refusal(() => check(options))).toBe(`list(): ${why}`);
+  });
+
+  it('may be left out, or be undefined', () => {
+    for (const options of [{}, { limit: undefined }, { limit: 5, mode: 'b', on: false }])
+      expect(() => check(options)).not.toThrow();
   });
 });

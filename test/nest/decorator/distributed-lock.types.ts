@@ -127,7 +127,7 @@ export class Templates {
   @DistributedLock(someString)
   async unknownText(_id: string) {}
 
-  @DistributedLock({ key: `order:${someString}:#<args[0]>`, onBusy: someString })
+  @DistributedLock({ key: `order:${someString}:#<args[0]>`, waitTime: '1s' })
   async partlyKnownText(_id: string): Promise<void> {}
 
   @SingleFlight('prices:#<args[0]>')
@@ -161,34 +161,22 @@ export class Templates {
 }
 
 export class BusyAnswers {
-  @DistributedLock({ key: 'a', onBusy: 'open' })
-  async ofPublic() {}
-
-  @DistributedLock({ key: 'a', onBusy: 'guarded' })
-  async ofProtected() {}
-
-  @DistributedLock({ key: 'a', onBusy: 'hidden' })
-  async ofPrivate() {}
-
   @DistributedLock({ key: 'a', onBusy: 'throw' })
   async none() {}
 
-  // @ts-expect-error there is no such method
-  @DistributedLock({ key: 'a', onBusy: 'opn' })
-  async ofUnknown() {}
+  // @ts-expect-error a method is not named, but called by a function
+  @DistributedLock({ key: 'a', onBusy: 'open' })
+  async byName() {}
 
-  open() {}
-  protected guarded() {}
-  private hidden() {}
+  @DistributedLock({
+    key: (id: string) => id,
+    onBusy(this: BusyAnswers, _busy, id) {
+      return this.open(id);
+    },
+  })
+  async byFunction(_id: string) {}
 
-  usesHidden() {
-    this.hidden();
-  }
-}
-
-export class InheritedAnswers extends BusyAnswers {
-  @DistributedLock({ key: (id: string) => id, onBusy: 'guarded' })
-  async ofTheBase(_id: string) {}
+  open(_id: string) {}
 }
 
 export class Options {
@@ -236,11 +224,6 @@ export class Options {
   // @ts-expect-error the method gets a number
   @DistributedLock({ key: (id: string) => id, onBusy: 'skip' })
   async skipOtherType(_id: number): Promise<void> {}
-
-  @DistributedLock({ key: 'a', onBusy: 'byName' })
-  async named(): Promise<number> {
-    return 1;
-  }
 
   @DistributedLock({ key: 'a', onBusy: 'skip' })
   async byName() {}

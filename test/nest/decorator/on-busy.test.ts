@@ -41,8 +41,13 @@ class Reports {
     return `built ${id}`;
   }
 
-  @DistributedLock({ key: 'report', onBusy: 'lastReport' })
-  async named(id: string) {
+  @DistributedLock({
+    key: 'report',
+    onBusy(this: Reports, busy, id) {
+      return this.lastReport(busy, id);
+    },
+  })
+  async delegating(id: string) {
     return `built ${id}`;
   }
 
@@ -116,7 +121,7 @@ describe('onBusy', () => {
     });
 
     it('gives the answer of a method by its name', async () => {
-      expect(await reports.named('r1')).toBe('eu: last r1, true');
+      expect(await reports.delegating('r1')).toBe('eu: last r1, true');
     });
 
     it('passes the error of an answer on', async () => {
@@ -131,7 +136,7 @@ describe('onBusy', () => {
   it('is not asked when the lock is free', async () => {
     expect(await reports.skipping()).toBe('done');
     expect(await reports.answering('r1')).toBe('built r1');
-    expect(await reports.named('r1')).toBe('built r1');
+    expect(await reports.delegating('r1')).toBe('built r1');
   });
 
   it('answers when the lock is refused because the application shuts down', async () => {

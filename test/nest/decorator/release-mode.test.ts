@@ -77,7 +77,7 @@ describe("@DistributedLock with release: 'background'", () => {
   });
 
   it.each<[string, Partial<DistributedLockOptions>, string]>([
-    ['another word', { release: 'later' as never }, "release is 'later'; it must be one of confirmed, background"],
+    ['another word', { release: 'later' as never }, "release is 'later'; it must be 'confirmed' or 'background'"],
     [
       "onLost: 'throw'",
       { release: 'background', onLost: 'throw' },

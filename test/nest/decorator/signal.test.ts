@@ -126,7 +126,7 @@ describe('the option signal', () => {
       return Wrong;
     }).toThrow(
       new LockConfigurationError(
-        'Wrong.run: signal is an object; it must be a function that returns an AbortSignal, because each call has its own',
+        'Wrong.run: @DistributedLock: signal is an object; it must be a function that returns an AbortSignal, because each call has its own',
       ),
     );
     expect(orders.ran).toBe(0);

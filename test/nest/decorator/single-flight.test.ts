@@ -195,12 +195,12 @@ describe('@SingleFlight', () => {
 
   it.each<[string, unknown, string]>([
     ['nothing', undefined, '@SingleFlight needs a key, or options with a key'],
-    ['an unknown option', { key: 'a', keepfor: 1 }, "has no option 'keepfor'; did you mean 'keepFor'?"],
-    ['a lock type', { key: 'a', type: 'fair' }, "has no option 'type'"],
+    ['an unknown option', { key: 'a', keepfor: 1 }, "there is no option 'keepfor'; did you mean 'keepFor'?"],
+    ['a lock type', { key: 'a', type: 'fair' }, "there is no option 'type'"],
     ['a duration that is none', { key: 'a', keepFor: 'soon' }, 'Bad.method: keepFor'],
     ['a waitTime that is none', { key: 'a', waitTime: -1 }, 'Bad.method: waitTime'],
     ['half a serializer', { key: 'a', serialize: String }, 'give both or neither'],
-    ['an onLost that is none', { key: 'a', onLost: 'ignore' }, 'must be one of throw, warn'],
+    ['an onLost that is none', { key: 'a', onLost: 'ignore' }, "it must be 'throw' or 'warn'"],
     ['a list', ['a', 'b'], 'a single flight has one name'],
     ['a template with a mistake', 'prices:#{id}', 'Bad.method'],
   ])('refuses %s when the class is defined', (_, options, message) => {

@@ -63,16 +63,16 @@ class LettersProcessor extends WorkerHost {
   readonly sent: string[] = [];
   postponed = 0;
 
-  @DistributedLock({ key: 'letter:#<args[0].data.to>', onBusy: 'later' })
+  @DistributedLock({ key: 'letter:#<args[0].data.to>', onBusy: putBack })
   async process(job: Job<{ to: string }>, _token?: string) {
     this.sent.push(`${job.data.to}, attempt ${job.attemptsMade}`);
   }
+}
 
-  async later(_busy: LockBusyError, job: Job, token?: string): Promise<void> {
-    this.postponed++;
-    await job.moveToDelayed(Date.now() + 50, token);
-    throw new DelayedError();
-  }
+async function putBack(this: LettersProcessor, _busy: LockBusyError, job: Job, token?: string): Promise<void> {
+  this.postponed++;
+  await job.moveToDelayed(Date.now() + 50, token);
+  throw new DelayedError();
 }
 
 /** As in docs/detach-and-adopt.md: adopts the lock of whoever added the job; the first run fails. */

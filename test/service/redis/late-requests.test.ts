@@ -192,7 +192,7 @@ describe('a request behind another one that waits for replicas takes nothing for
   afterAll(() => replica?.stop());
 
   it('when its caller has left meanwhile', async () => {
-    const settings = { minReplicas: 1, replicaTimeout: '2s', commandTimeout: COMMAND_TIMEOUT } as const;
+    const settings = { minReplicas: 1, commandTimeout: COMMAND_TIMEOUT } as const;
     const locks = createLockService({ connection: world.redis.url, ...settings });
     await (await locks.acquire('order')).release();
     replica.pause();

@@ -32,7 +32,7 @@ class Line {
       createLockService({
         ...options,
         watchdogTimeout: LEASE,
-        fairWaitTimeout: 3 * REFRESH,
+        waiterTimeout: 3 * REFRESH,
         commandTimeout: 1_000,
         waitTime: Infinity,
         outageTimeout: Infinity,

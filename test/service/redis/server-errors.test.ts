@@ -18,7 +18,7 @@ describe('what the server counts as errors', () => {
   beforeAll(async () => {
     redis = await startRedis();
     services = Array.from({ length: 3 }, () =>
-      createLockService({ connection: redis.url, fairWaitTimeout: WAITER_TIMEOUT, logger: { warn() {}, error() {} } }),
+      createLockService({ connection: redis.url, waiterTimeout: WAITER_TIMEOUT, logger: { warn() {}, error() {} } }),
     );
   });
 

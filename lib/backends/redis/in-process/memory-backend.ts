@@ -44,7 +44,6 @@ export const MemoryBackend: new (options: MemoryBackendOptions) => MemoryBackend
         commandTimeout: COMMAND_TIMEOUT,
         shardedPubSub: 'off',
         minReplicas: 0,
-        replicaTimeout: COMMAND_TIMEOUT,
         onError: () => {},
       });
     }
