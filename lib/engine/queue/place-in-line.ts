@@ -89,7 +89,7 @@ export class PlaceInLine {
     if (this.exists && !this.isFor(waiter)) this.leave();
     if (this.present === undefined) this.begin(waiter);
     else {
-      this.asker?.dropPlace(this.present.owner);
+      this.dropAsker();
       waiter.takePlace(this.present.owner);
     }
     this.asker = waiter;
@@ -142,6 +142,11 @@ export class PlaceInLine {
     this.present = attempt;
   }
 
+  /** Whoever asked under the place last asks under another owner id from now on. */
+  dropAsker(): void {
+    if (this.present !== undefined) this.asker?.dropPlace(this.present.owner);
+  }
+
   /** The place has ended in the backend, or will be ended there by somebody else. */
   end(): void {
     this.present = undefined;
@@ -150,7 +155,7 @@ export class PlaceInLine {
   /** Ends the place like {@link end}. Its owner id is not used again. */
   forget(): void {
     if (this.present === undefined) return;
-    this.asker?.dropPlace(this.present.owner);
+    this.dropAsker();
     this.services.formerPlaces.add(this.present.owner);
     this.present = undefined;
   }

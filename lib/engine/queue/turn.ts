@@ -262,7 +262,9 @@ export class Turn {
     const begun = this.place.beginOf(grant, first, now);
     if (begun === undefined) return false;
     line.begun(grant);
+    // Perhaps another waiter has asked, before the first one was first.
     first.dropPlace(owner);
+    this.place.dropAsker();
     queue.takeGrant(first, owner, grant, begun, now);
     return true;
   }
