@@ -1,6 +1,7 @@
 import type { LockBackend, Wake } from '../../lib/backends/lock-backend.js';
 import { ticketOwner } from '../../lib/backends/owner-ids.js';
 import type { QuorumMember } from '../../lib/backends/quorum/quorum-member.js';
+import { differing } from '../support/watched/differing.js';
 
 /** A backend that breaks one promise. Only for tests of the history checker. */
 export type Breakage = (backend: LockBackend) => LockBackend;
@@ -8,7 +9,7 @@ export type Breakage = (backend: LockBackend) => LockBackend;
 /** Grants every third lock that is busy. */
 export const grantsTwice: Breakage = (backend) => {
   let refusals = 0;
-  return broken(backend, {
+  return differing(backend, {
     async acquire(request) {
       const reply = await backend.acquire(request);
       if (reply.acquired || ++refusals % 3 !== 0) return reply;
@@ -20,7 +21,7 @@ export const grantsTwice: Breakage = (backend) => {
 
 /** Frees the lock, whoever asks for the release. */
 export const ignoresOwner: Breakage = (backend) =>
-  broken(backend, {
+  differing(backend, {
     async release(request) {
       const reply = await backend.release(request);
       if (!reply.released) await backend.forceRelease(request.key);
@@ -30,7 +31,7 @@ export const ignoresOwner: Breakage = (backend) =>
 
 /** Gives every acquisition a token that was already given to another one. */
 export const repeatsTokens: Breakage = (backend) =>
-  broken(backend, {
+  differing(backend, {
     async acquire(request) {
       const reply = await backend.acquire(request);
       return reply.acquired ? { ...reply, token: 1_000, reserved: 0 } : reply;
@@ -50,7 +51,7 @@ export const repeatsTokens: Breakage = (backend) =>
  * time.
  */
 export const reservesWithoutLimit: Breakage = (backend) =>
-  broken(backend, {
+  differing(backend, {
     async acquire(request) {
       const { key, type, reserve } = request;
       const reply = await backend.acquire(request);
@@ -61,7 +62,7 @@ export const reservesWithoutLimit: Breakage = (backend) =>
 
 /** Announces no release, and reports that leases of holders have no end. */
 export const losesWakeUps: Breakage = (backend) =>
-  broken(backend, {
+  differing(backend, {
     async acquire(request) {
       const reply = await backend.acquire(request);
       return reply.acquired ? reply : { ...reply, remaining: -1 };
@@ -72,7 +73,7 @@ export const losesWakeUps: Breakage = (backend) =>
 /** Keeps the places of waiters that have left, and the locks of owners that have released them. */
 export const keepsWhatIsReleased: Breakage = (backend) => {
   let releases = 0;
-  return broken(backend, {
+  return differing(backend, {
     async release(request) {
       if (++releases % 5 === 0) return { released: true, listeners: 0, published: false, resent: false };
       return backend.release(request);
@@ -83,7 +84,7 @@ export const keepsWhatIsReleased: Breakage = (backend) => {
 /** Sometimes lets one more caller hold a lock than its number of permits. */
 export const admitsOneMore: Breakage = (backend) => {
   let calls = 0;
-  return broken(backend, {
+  return differing(backend, {
     acquire({ permits, ...request }) {
       const more = permits !== undefined && ++calls % 3 === 0 ? 1 : 0;
       return backend.acquire({ ...request, permits: permits && permits + more });
@@ -92,11 +93,11 @@ export const admitsOneMore: Breakage = (backend) => {
 };
 
 /** Reports that it has renewed a lease, but does not renew it, so that others get the place of its holder. */
-export const renewsNoLease: Breakage = (backend) => broken(backend, { renew: async () => true });
+export const renewsNoLease: Breakage = (backend) => differing(backend, { renew: async () => true });
 
 /** Frees the places of all holders when one of them releases its place. */
 export const releasesEveryPlace: Breakage = (backend) =>
-  broken(backend, {
+  differing(backend, {
     async release(request) {
       const reply = await backend.release(request);
       await backend.forceRelease(request.key);
@@ -112,7 +113,7 @@ export const writesAmongReaders: Breakage = (backend) => sharesWithOthers(backen
 
 function sharesWithOthers(backend: LockBackend, type: 'read' | 'write'): LockBackend {
   let refusals = 0;
-  return broken(backend, {
+  return differing(backend, {
     async acquire(request) {
       const reply = await backend.acquire(request);
       if (reply.acquired || request.type !== type || ++refusals % 3 !== 0) return reply;
@@ -123,7 +124,7 @@ function sharesWithOthers(backend: LockBackend, type: 'read' | 'write'): LockBac
 
 /** Ends the leases of all readers when one of them gives its own back. */
 export const releasesEveryReader: Breakage = (backend) =>
-  broken(backend, {
+  differing(backend, {
     async release(request) {
       const reply = await backend.release(request);
       if (request.type === 'read') await backend.forceRelease(request.key);
@@ -138,7 +139,7 @@ const detachedBy = new Map<string, string>();
  * A detached lock keeps its owner, so that earlier commands of the process still have an effect if they arrive late.
  */
 export const keepsOwnersOfDetachedLocks: Breakage = (backend) =>
-  broken(backend, {
+  differing(backend, {
     async transfer(request) {
       const { key, type, from, to, leaseTime } = request;
       if (!isTicket(to)) return backend.transfer(request);
@@ -155,7 +156,7 @@ export const keepsOwnersOfDetachedLocks: Breakage = (backend) =>
 
 /** A ticket takes the lock from any holder. */
 export const acceptsUsedTickets: Breakage = (backend) =>
-  broken(backend, {
+  differing(backend, {
     async adopt(request) {
       const reply = await backend.adopt!(request);
       const { key, type, to, leaseTime } = request;
@@ -166,7 +167,7 @@ export const acceptsUsedTickets: Breakage = (backend) =>
 
 /** A lock that is detached is free. */
 export const freesDetachedLocks: Breakage = (backend) =>
-  broken(backend, {
+  differing(backend, {
     async transfer(request) {
       const { key, type, to: owner } = request;
       const reply = await backend.transfer(request);
@@ -177,16 +178,6 @@ export const freesDetachedLocks: Breakage = (backend) =>
 
 function isTicket(owner: string): boolean {
   return /:t-[0-9a-f]{40}$/.test(owner);
-}
-
-function broken(backend: LockBackend, differences: Partial<LockBackend>): LockBackend {
-  return new Proxy(backend, {
-    get(target, property) {
-      const own = differences[property as keyof LockBackend];
-      const value = own ?? Reflect.get(target, property);
-      return typeof value === 'function' && own === undefined ? value.bind(target) : value;
-    },
-  });
 }
 
 /** A token that is higher than all earlier ones. */

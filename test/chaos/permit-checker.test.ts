@@ -141,7 +141,7 @@ describe('the history checker, of semaphores and latches that are broken', () =>
   const BROKEN: [what: string, breakage: SynchronizerBreakage, kind: KindName, rules: string[]][] = [
     ['grant one permit too many', grantsOneTooMany, 'permits', ['no overlap', 'permits conserved']],
     ['lease one permit too many', leasesOneTooMany, 'permits', ['no overlap']],
-    ['add permits twice', forgetsRequests, 'lossyPermits', ['no overlap', 'permits conserved']],
+    ['add permits twice', forgetsRequests, 'latePermitRequests', ['no overlap', 'permits conserved']],
     ['announce no release', tellsNobody, 'permits', ['served in time', 'latches open once']],
     ['do not renew', renewsNothing, 'permits', ['no overlap', 'permits kept']],
     ['open a latch too early', opensEarly, 'permits', ['latches open once']],
@@ -151,7 +151,7 @@ describe('the history checker, of semaphores and latches that are broken', () =>
     'finds out that they %s',
     async (_what, disguiseSynchronizers, kind, rules) => {
       const found = new Set<string>();
-      for (let seed = 1; seed <= 80; seed++) {
+      for (let seed = 1; seed <= 200; seed++) {
         const { verdict } = await simulate(seed, { kind, disguiseSynchronizers });
         for (const { rule } of verdict.violations) found.add(rule);
       }

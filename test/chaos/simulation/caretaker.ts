@@ -7,7 +7,7 @@ const BEAT = 100;
 /** A latch of this age gets the steps that nobody has taken over, in milliseconds. */
 const SOON = 200;
 /** A latch of this age whose steps were lost with their process is deleted, in milliseconds. */
-const LATE = 2_000;
+const LATE = 4_000;
 
 /**
  * Makes sure that there are permits, and that no latch stays closed because nobody took over its steps, or because

@@ -40,16 +40,16 @@ const suspend: Fault = (_simulation, { process }, chance) => process.suspend(cha
 const setWallClock: Fault = (_simulation, { process }, chance) =>
   process.setWallClock(chance.pick([-3_600_000, -2_000, -500, 300, 1_500, 3_600_000]) * chance.next());
 
-const cut: Fault = (_simulation, { link }, chance) => link.cut(chance.between(1, 1_500), chance.chance(0.5));
+const cut: Fault = (_simulation, { cable }, chance) => cable.cut(chance.between(1, 1_500), chance.chance(0.5));
 
 /** Cuts the connection for longer than any lease that is not extended. */
-const longCut: Fault = (_simulation, { link }, chance) => link.cut(chance.between(1_000, 3_000), chance.chance(0.5));
+const longCut: Fault = (_simulation, { cable }, chance) => cable.cut(chance.between(1_000, 3_000), chance.chance(0.5));
 
-const disconnect: Fault = (_simulation, { link }) => link.disconnected();
+const disconnect: Fault = (_simulation, { cable }) => cable.disconnect();
 
-const freeze: Fault = ({ server }, _member, chance) => server.freeze(chance.between(1, 1_000));
+const freeze: Fault = ({ servers }, _member, chance) => chance.pick(servers).freeze(chance.between(1, 1_000));
 
-const restart: Fault = ({ server }, _member, chance) => server.restart(chance.between(1, 500), true);
+const restart: Fault = ({ servers }, _member, chance) => chance.pick(servers).restart(chance.between(1, 500), true);
 
 const loseData: Fault = (simulation, _member, chance) => {
   announceLoss(simulation);
@@ -61,6 +61,20 @@ const flush: Fault = (simulation) => {
   announceLoss(simulation);
   simulation.server.flush();
 };
+
+/** A replica becomes the master that has not received the latest writes. What was granted by them is granted again. */
+const failOver: Fault = (simulation, _member, chance) => {
+  const lag = chance.between(0, 50);
+  const pause = chance.between(100, 500);
+  simulation.upset('a failover lost the latest writes', UPSET + lag + pause, {
+    forgetsTokens: true,
+    reportedBy: simulation.time.now + LONGEST_BELIEF,
+  });
+  simulation.server.failOver(lag, pause);
+};
+
+/** SCRIPT FLUSH. */
+const forgetScripts: Fault = ({ servers }, _member, chance) => chance.pick(servers).forgetScripts();
 
 /** As if the whole machine were restored from an old snapshot: neither its data nor its clock can be relied on. */
 const loseDataAndTime: Fault = (simulation, member, chance) => {
@@ -96,7 +110,9 @@ export const FAULTS = {
   disconnect,
   freeze,
   restart,
+  forgetScripts,
   loseData,
+  failOver,
   flush,
   loseDataAndTime,
   setServerClockBack,

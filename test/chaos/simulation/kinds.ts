@@ -106,7 +106,7 @@ const TICKETS = { detach: 4, adopt: 6, hold: 2, hurry: 1, tryOnce: 1, body: 1 } 
 const PERMITS_AFTERWARDS = { pool: 1, seat: 2, gateCount: 1, gatePass: 2 } as const;
 
 /** Faults of the network and the server. */
-const BREAKDOWNS = ['cut', 'disconnect', 'freeze', 'restart'] as const;
+const BREAKDOWNS = ['cut', 'disconnect', 'freeze', 'restart', 'forgetScripts'] as const;
 /** Faults of processes. */
 const DEATHS = ['crash', 'stall', 'shutDown'] as const;
 
@@ -188,7 +188,7 @@ export const KINDS = {
     fates: UNSTEADY,
     unheard: 0.1,
     faults: ['advanceServerClock', 'forceRelease', 'crash'],
-    eitherOf: ['loseData', 'flush', 'setServerClockBack', 'loseDataAndTime'],
+    eitherOf: ['loseData', 'flush', 'failOver', 'setServerClockBack', 'loseDataAndTime'],
     mostFaults: 3,
     drift: false,
     flawless: false,
@@ -260,7 +260,7 @@ export const KINDS = {
     fates: UNSTEADY,
     unheard: 0.1,
     faults: ['advanceServerClock', 'crash'],
-    eitherOf: ['loseData', 'setServerClockBack', 'loseDataAndTime'],
+    eitherOf: ['loseData', 'failOver', 'setServerClockBack', 'loseDataAndTime'],
     mostFaults: 3,
     drift: false,
     flawless: false,

@@ -1,3 +1,7 @@
+import type { LockBackend } from '../../../lib/backends/lock-backend.js';
+import { TopologyFactory } from '../../../lib/backends/redis/links/topology.js';
+import { RedisBackend } from '../../../lib/backends/redis/redis-backend.js';
+import type { SynchronizerBackend } from '../../../lib/backends/synchronizer-backend.js';
 import { LockEngine } from '../../../lib/engine/lock-engine.js';
 import type { Milliseconds } from '../../../lib/engine/terms/duration.js';
 import type { ReleaseMode } from '../../../lib/engine/terms/lock-options.js';
@@ -6,11 +10,32 @@ import { ENGINE_DEFAULTS } from '../../support/engine-defaults.js';
 import type { History } from '../history.js';
 import { HistoryRecorder } from '../history-recorder.js';
 import { PermitRecorder } from '../permit-recorder.js';
-import { SimulatedLink } from './simulated/simulated-link.js';
+import { Cable } from './simulated/cable.js';
+import type { Network } from './simulated/network-conditions.js';
+import { ObservedBackend } from './simulated/observed-backend.js';
+import type { ClientLibrary } from './simulated/simulated-link.js';
 import type { SimulatedProcess } from './simulated/simulated-process.js';
+import type { SimulatedServer } from './simulated/simulated-server.js';
+import { SimulatedTopology } from './simulated/simulated-topology.js';
+import type { Stranger } from './simulated/stranger.js';
 import type { VirtualTime } from './simulated/virtual-time.js';
 
+/** What all processes have in common. */
+export interface Surroundings {
+  readonly time: VirtualTime;
+  readonly network: Network;
+  /** Several: a cluster. */
+  readonly servers: readonly SimulatedServer[];
+  readonly history: History;
+  readonly stranger: Stranger;
+  readonly commandTimeout: number;
+  /** Replaces the backend. Used to test the tests. */
+  readonly disguise?: ((backend: LockBackend) => LockBackend) | undefined;
+  readonly disguiseSynchronizers?: ((synchronizers: SynchronizerBackend) => SynchronizerBackend) | undefined;
+}
+
 export interface MemberSettings {
+  readonly library: ClientLibrary;
   readonly watchdogTimeout: number;
   readonly waiterTimeout: number;
   readonly release: ReleaseMode;
@@ -26,19 +51,36 @@ export class Member {
   readonly locks: LockService;
   readonly recorder: HistoryRecorder;
   readonly permits: PermitRecorder;
+  readonly cable: Cable;
+  readonly backend: ObservedBackend;
   closing = false;
 
   constructor(
-    time: VirtualTime,
+    { time, network, servers, history, stranger, commandTimeout, ...disguises }: Surroundings,
     readonly process: SimulatedProcess,
-    readonly link: SimulatedLink,
-    history: History,
     settings: MemberSettings,
   ) {
+    this.cable = new Cable(time, network, process, commandTimeout);
+    const redis = new RedisBackend({
+      connection: new TopologyFactory(() => new SimulatedTopology(this.cable, servers, settings.library)),
+      runtime: process.unobserved,
+      commandTimeout,
+      shardedPubSub: 'auto',
+      minReplicas: 0,
+      onError: () => {},
+    });
+    const { disguise = (whole) => whole, disguiseSynchronizers = (whole) => whole } = disguises;
+    this.backend = new ObservedBackend(disguise(redis), disguiseSynchronizers(redis.synchronizers), {
+      reused: (lock, owner) => this.recorder.add({ kind: 'reused', lock, owner }),
+      forced: (lock, owners) => this.recorder.add({ kind: 'forced', lock, owners }),
+      leased: (ids, asked, duration) => this.permits.leased(ids, asked + duration * process.tick),
+      waits: (key, owner) => stranger.sees(key, owner),
+      now: () => time.now,
+    });
     const ms = (value: number) => value as Milliseconds;
     const engine = new LockEngine({
       ...ENGINE_DEFAULTS,
-      backend: link,
+      backend: this.backend.port,
       runtime: process,
       logger: { warn: () => {}, error: () => {} },
       clientId: process.name,
@@ -53,16 +95,13 @@ export class Member {
     this.recorder = new HistoryRecorder(history, process.name, this.locks, () => time.now, process.tick);
     this.permits = new PermitRecorder(this.recorder, () => time.now);
     process.onStall = (until) => this.recorder.add({ kind: 'stalled', until });
-    link.onReused = (lock, owner) => this.recorder.add({ kind: 'reused', lock, owner });
-    link.onForced = (lock, owners) => this.recorder.add({ kind: 'forced', lock, owners });
-    link.synchronizers.onLease = (ids, deadline) => this.permits.leased(ids, deadline);
   }
 
   /** Ends without warning. */
   crash(): void {
     if (this.process.dead) return;
     this.process.crash();
-    this.link.abandon();
+    this.cable.abandon();
     this.recorder.add({ kind: 'crashed' });
   }
 
@@ -80,7 +119,7 @@ export class Member {
       ...activity,
       // The queues of a closed service are not counted.
       permitQueues: this.closing ? 0 : activity.permitQueues,
-      subscriptions: this.link.subscriptions,
+      subscriptions: this.backend.subscriptions,
       timers: this.process.timers,
     };
   }

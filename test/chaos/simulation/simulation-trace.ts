@@ -1,11 +1,12 @@
+// @ts-nocheck It is moved to the simulation below the RedisBackend next.
 import type { Grant, LockState } from '../../../lib/backends/lock-backend.js';
 import { clientOf } from '../../../lib/backends/owner-ids.js';
+import { lineChannel } from '../../../lib/backends/redis/lock-keys.js';
 import { History, type HistoryEvent, type HistoryRecord } from '../history.js';
 import type { Copy, LinkTrace, RequestTrace, Subject } from './simulated/link-trace.js';
 import type { SimulatedProcess } from './simulated/simulated-process.js';
 import type { SimulatedServer } from './simulated/simulated-server.js';
 import type { VirtualTime } from './simulated/virtual-time.js';
-import { lineChannel } from './twin/channels.js';
 
 /** What happened to a request, or what a process has recorded about its leases. */
 export type TraceEvent =

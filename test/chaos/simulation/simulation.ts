@@ -1,5 +1,7 @@
-import type { LockBackend } from '../../../lib/backends/lock-backend.js';
-import type { SynchronizerBackend } from '../../../lib/backends/synchronizer-backend.js';
+import { slotOf } from '../../../lib/backends/redis/hash-slot.js';
+import { InProcessTopology } from '../../../lib/backends/redis/in-process/in-process-topology.js';
+import { TopologyFactory } from '../../../lib/backends/redis/links/topology.js';
+import { RedisBackend } from '../../../lib/backends/redis/redis-backend.js';
 import { lockScopes } from '../../../lib/engine/scope/lock-scope.js';
 import { RELEASE } from '../../support/release-under-test.js';
 import { SeededRandom } from '../../support/seeded-random.js';
@@ -12,11 +14,11 @@ import { POOL, SEATS, SharedObjects } from './errands/shared-objects.js';
 import { FAULTS } from './faults.js';
 import { KINDS, type KindName, kindOf, type ScheduleKind } from './kinds.js';
 import { leftOn } from './left-on-server.js';
-import { Member } from './member.js';
+import { Member, type Surroundings } from './member.js';
 import { Network, type NetworkConditions } from './simulated/network-conditions.js';
-import { SimulatedLink } from './simulated/simulated-link.js';
 import { SimulatedProcess } from './simulated/simulated-process.js';
-import { SimulatedServer } from './simulated/simulated-server.js';
+import { nodeOfSlot, SimulatedServer } from './simulated/simulated-server.js';
+import { Stranger } from './simulated/stranger.js';
 import { VirtualTime } from './simulated/virtual-time.js';
 import type { SimulationTrace } from './simulation-trace.js';
 
@@ -40,6 +42,12 @@ const LONGEST_WAITER_TIMEOUT = 600;
  */
 const SEVERAL_WITHIN = 15_000;
 
+/** Connections are replaced within this time, in milliseconds. */
+const RECONNECTION = 1_500;
+
+/** How many nodes a cluster has. */
+const NODES = 3;
+
 /** How late the timers of a process are at most, in milliseconds. */
 const REPORTED_WITHIN = 6;
 
@@ -52,13 +60,8 @@ export interface Outcome {
   readonly events: number;
 }
 
-export interface SimulationOptions {
+export interface SimulationOptions extends Pick<Surroundings, 'disguise' | 'disguiseSynchronizers'> {
   readonly kind?: KindName;
-  /** Replaces the memory backend. Used to test the tests. */
-  readonly disguise?: (backend: LockBackend) => LockBackend;
-  readonly disguiseSynchronizers?: (synchronizers: SynchronizerBackend) => SynchronizerBackend;
-  /** The server executes requests whose callers have left. Used to test the tests. */
-  readonly executesLate?: boolean;
   /** Records everything that happens, for the specification. */
   readonly trace?: SimulationTrace;
 }
@@ -72,7 +75,8 @@ export interface SimulationOptions {
 export class Simulation {
   readonly time = new VirtualTime();
   readonly history: History;
-  readonly server: SimulatedServer;
+  /** Several: the nodes of a cluster. */
+  readonly servers: readonly SimulatedServer[];
   readonly members: Member[] = [];
   readonly kindName: KindName;
   private readonly kind: ScheduleKind;
@@ -80,7 +84,7 @@ export class Simulation {
   private readonly network: Network;
   private readonly conditions: NetworkConditions;
   private readonly window: number;
-  private readonly link: { commandTimeout: number; oneLine: boolean; together: boolean; scattered: boolean };
+  private readonly surroundings: Surroundings;
   private readonly longestStay: number;
   private readonly variety: number;
   private readonly shared: SharedObjects;
@@ -105,20 +109,34 @@ export class Simulation {
       unheard: this.kind.unheard,
     };
     this.network = new Network(this.conditions, this.fork());
-    this.server = new SimulatedServer(this.time, this.rate());
+    const nodes = this.kind.scattered ? NODES : 1;
+    this.servers = Array.from(
+      { length: nodes },
+      (_, index) => new SimulatedServer(this.time, this.rate(), 0, `node-${index + 1}`),
+    );
+    if (this.kind.flawless || chance.chance(0.5)) for (const server of this.servers) server.learnScripts();
     options.trace?.begin(this.time, this.server);
     this.window = chance.between(100, 800);
-    this.link = {
+    this.surroundings = {
+      time: this.time,
+      network: this.network,
+      servers: this.servers,
+      history: this.history,
+      stranger: new Stranger(this.time, this.network, this.server),
       commandTimeout: chance.whole(...(this.kind.commandTimeouts ?? ([60, 200] as const))),
-      oneLine: chance.chance(0.5),
-      together: chance.chance(0.7),
-      scattered: this.kind.scattered ?? false,
+      disguise: options.disguise,
+      disguiseSynchronizers: options.disguiseSynchronizers,
     };
     this.longestStay = chance.pick([2, 20, 60]);
     this.variety = chance.whole(1, 3);
     const mishaps: readonly string[] = [...this.kind.faults, ...this.kind.eitherOf];
     this.shared = new SharedObjects(this.fork(), mishaps.includes('crash') || mishaps.includes('shutDown'));
     if (this.kind.afterwards !== undefined) this.caretaker = new Caretaker(this.shared, mishaps.includes('loseData'));
+  }
+
+  /** The only one, or the first node of a cluster. */
+  get server(): SimulatedServer {
+    return this.servers[0];
   }
 
   get alive(): readonly Member[] {
@@ -146,22 +164,16 @@ export class Simulation {
       this.rate(),
       chance.between(-5_000, 5_000),
     );
-    const link = new SimulatedLink(time, process, this.server, this.network, {
-      ...this.link,
-      disguise: this.options.disguise,
-      disguiseSynchronizers: this.options.disguiseSynchronizers,
-      executesLate: this.options.executesLate,
-      trace: this.options.trace,
-    });
-    this.options.trace?.joined(process, this.link.commandTimeout);
+    this.options.trace?.joined(process, this.surroundings.commandTimeout);
     const [shortest, longest] = this.kind.leases ?? (this.kind.longLeases ? LONG_LEASES : SHORT_LEASES);
     const release = RELEASE ?? (this.seed % 2 === 0 ? 'background' : 'confirmed');
     const settings = {
       watchdogTimeout: chance.whole(shortest, longest),
       waiterTimeout: chance.whole(200, LONGEST_WAITER_TIMEOUT),
       release,
-    } as const;
-    const member = new Member(time, process, link, this.history, settings);
+      library: chance.pick(['ioredis', 'node-redis'] as const),
+    };
+    const member = new Member(this.surroundings, process, settings);
     this.members.push(member);
     const callers = chance.whole(1, 4);
     for (let i = 0; i < callers; i++) this.send(member, chance.whole(2, 5), this.kind.errands);
@@ -248,6 +260,9 @@ export class Simulation {
   /** Checks that everything works, and that nothing is left behind. */
   private async secondAct(): Promise<void> {
     await this.pass(() => false, this.time.now + AFTERMATH);
+    // Connections that were of no use meanwhile may still be silent.
+    for (const { cable } of this.alive) cable.resetSilent();
+    await this.pass(() => false, this.time.now + RECONNECTION);
     if (this.kind.longLeases) this.lookForAbandonedLocks();
     this.secondActFrom = this.time.now;
     const members = this.alive.filter(({ closing }) => !closing);
@@ -256,27 +271,38 @@ export class Simulation {
     this.takeCare();
     await this.pass(() => this.isDone, this.time.now + LIVENESS_BOUND);
     await this.pass(() => false, this.time.now + 200);
-    if (this.caretaker !== undefined) this.countPermits();
-    this.history.add('server', this.time.now, { kind: 'left', counts: leftOn(this.server, this.isDeserted) });
+    if (this.caretaker !== undefined) await this.countPermits();
+    this.history.add('server', this.time.now, { kind: 'left', counts: leftOn(this.servers, this.isDeserted) });
     await this.pass(() => false, this.time.now + IDLE_WITHIN);
     for (const member of this.alive) member.recorder.left(member.leftovers);
     for (const member of this.alive) void member.close();
     await this.pass(() => false, this.time.now + 5_000);
-    for (const member of this.alive) member.recorder.left({ 'timers after its end': member.process.timers });
+    for (const member of this.alive) member.recorder.left({ 'timers after its end': member.process.allTimers });
   }
 
   /** Checks for locks that have no holder, before any lease could have ended. */
   private lookForAbandonedLocks(): void {
-    const { latches, ...counts } = leftOn(this.server, true);
+    const { latches, ...counts } = leftOn(this.servers, true);
     this.history.add('server', this.time.now, { kind: 'left', counts });
   }
 
-  private countPermits(): void {
-    const { store, wall } = this.server;
-    store.synchronizers.releaseExpired(SEATS, wall());
+  private async countPermits(): Promise<void> {
+    const runtime = this.members[0].process.unobserved;
     for (const lock of [SEATS, ...(this.kind.errands.pool ? [POOL] : [])]) {
-      const available = store.synchronizers.count(lock);
+      const { redis } = nodeOfSlot(this.servers, slotOf(lock));
+      // All processes have ended before one of them could set it up.
+      if (this.isDeserted && !redis.keys.has(lock)) continue;
+      const backend = new RedisBackend({
+        connection: new TopologyFactory(() => new InProcessTopology(Promise.resolve(redis), runtime)),
+        runtime,
+        commandTimeout: LIVENESS_BOUND,
+        shardedPubSub: 'off',
+        minReplicas: 0,
+        onError: () => {},
+      });
+      const { available } = await backend.synchronizers.countPermits(lock);
       this.history.add('server', this.time.now, { kind: 'permits-left', lock, available });
+      await backend.close();
     }
   }
 
@@ -289,9 +315,10 @@ export class Simulation {
 
   private conclude(): Outcome {
     const { latency, slow } = this.conditions;
-    // The time for a release, its message, a subscription, two more requests, and the turns of other processes.
+    // The time for a release, its message, a subscription, two more requests, a script that the server does not know, and
+    // the turns of other processes.
     const trip = latency[1] * (slow > 0 ? 10 : 1);
-    const servedWithin = 10 * trip + 100;
+    const servedWithin = 12 * trip + 100;
     const verdict = checkHistory(this.history, {
       permits: this.shared.permits,
       servedWithin,
@@ -299,7 +326,8 @@ export class Simulation {
       severalWithin: this.kind.mostFaults === 0 ? SEVERAL_WITHIN : undefined,
       reportedWithin: this.standsStill ? undefined : REPORTED_WITHIN,
       lossesReportedWithin: REPORTED_WITHIN,
-      servedSince: this.kind.flawless ? 0 : this.secondActFrom,
+      // At first, processes connect, greet the server and ask for its time.
+      servedSince: this.kind.flawless ? 8 * trip : this.secondActFrom,
       adoptedWithin: this.kind.flawless ? servedWithin : undefined,
     });
     const troubles = [...this.troubles, ...this.flaws()];

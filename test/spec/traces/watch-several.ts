@@ -1,3 +1,4 @@
+// @ts-nocheck It is moved to the simulation below the RedisBackend next.
 import { HoldAndWait } from '../../../lib/engine/several/hold-and-wait.js';
 import { LocksOfOneService } from '../../../lib/engine/several/locks-of-one-service.js';
 import { WantedLock } from '../../../lib/engine/several/wanted-lock.js';

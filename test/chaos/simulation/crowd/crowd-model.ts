@@ -1,3 +1,4 @@
+import { loadServer } from '../../../../lib/backends/redis/in-process/memory-store.js';
 import { createLockServiceWith } from '../../../../lib/service/create-lock-service.js';
 import { SeededRandom } from '../../../support/seeded-random.js';
 import { VirtualTime } from '../simulated/virtual-time.js';
@@ -33,6 +34,7 @@ export async function simulateCrowd({
   together = false,
   ...plan
 }: CrowdModel): Promise<ModelledFigures> {
+  await loadServer(); // real time passes meanwhile
   const time = new VirtualTime();
   const server = new ModelledServer(time, costs);
   const shared = new EventLoop(time);

@@ -16,8 +16,8 @@ import {
   type TransferRequest,
   type Wake,
 } from '../../../../lib/backends/lock-backend.js';
+import { MemoryBackend } from '../../../../lib/backends/redis/in-process/memory-backend.js';
 import type { VirtualTime } from '../simulated/virtual-time.js';
-import { MemoryBackend } from '../twin/memory-backend.js';
 import type { ModelledProcess } from './modelled-process.js';
 import type { ModelledServer, Socket } from './modelled-server.js';
 
@@ -37,7 +37,8 @@ export class ModelledBackend implements LockBackend {
   private readonly commands: Socket = {};
   private readonly subscriber: Socket = {};
   readonly line: LineBackend = {
-    listen: (key, clientId, listener) => this.listen((hear) => this.memory.line.listen(key, clientId, hear), listener),
+    listen: (key, clientId, listener) =>
+      this.listen((hear) => (this.memory.line as LineBackend).listen(key, clientId, hear), listener),
     begun: () => {},
   };
   private readonly memory: MemoryBackend;
@@ -48,7 +49,9 @@ export class ModelledBackend implements LockBackend {
     private readonly server: ModelledServer,
   ) {
     this.memory = new MemoryBackend({ runtime: process, store: server.store });
-    this.health = new SingleNodeWatch(this.description, process, () => this.ask('ping', () => this.memory.ping()));
+    this.health = new SingleNodeWatch(this.description, process, () =>
+      this.ask('ping', async () => this.memory.ping?.()),
+    );
   }
 
   acquire(request: AcquireRequest): Promise<AcquireReply> {
@@ -124,7 +127,7 @@ export class ModelledBackend implements LockBackend {
     const ping = () => {
       process.timer(PING_INTERVAL, () => {
         if (closed) return;
-        void ask('ping', () => this.memory.ping());
+        void ask('ping', async () => this.memory.ping?.());
         ping();
       });
     };

@@ -1,5 +1,5 @@
+import { MemoryStore } from '../../../../lib/backends/redis/in-process/memory-store.js';
 import type { VirtualTime } from '../simulated/virtual-time.js';
-import { MemoryStore } from '../twin/memory-store.js';
 
 const TODAY = Date.parse('2025-01-01T00:00:00Z');
 

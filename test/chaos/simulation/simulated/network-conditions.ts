@@ -31,11 +31,9 @@ export interface NetworkConditions {
   readonly unheard: number;
 }
 
-const STRANGE_FATES = ['uncertain', 'doubled', 'forged', 'late'] as const;
-
 /** The random behaviour of the network. */
 export class Network {
-  /** From now on, nothing is lost. */
+  /** From now on, nothing is lost, and nothing takes ten times as long. */
   calm = false;
 
   constructor(
@@ -48,7 +46,7 @@ export class Network {
     const { latency, slow } = this.conditions;
     const [least, most] = latency;
     if (this.chance.chance(0.1)) return least;
-    return this.chance.between(least, most) * (this.chance.chance(slow) ? 10 : 1);
+    return this.chance.between(least, most) * (!this.calm && this.chance.chance(slow) ? 10 : 1);
   }
 
   fate(): Fate {
@@ -65,14 +63,23 @@ export class Network {
     return this.calm || !this.chance.chance(this.conditions.unheard);
   }
 
-  /** What happens to a message that grants a lock, apart from what happens to all messages. */
-  fateOfGrant(): 'uncertain' | 'doubled' | 'forged' | 'late' | undefined {
-    const isReliable = this.calm || Object.keys(this.conditions.fates).length === 0;
-    return isReliable || !this.chance.chance(0.2) ? undefined : this.chance.pick(STRANGE_FATES);
+  /** Whether a message takes much longer than others. */
+  isLate(): boolean {
+    return this.isStrange(0.05);
+  }
+
+  /** Whether a stranger reacts to something that it should not see. */
+  isHeardByStranger(): boolean {
+    return this.isStrange(0.1);
   }
 
   /** A moment between now and `most` milliseconds from now. */
   within(most: number): number {
     return this.chance.between(0, most);
+  }
+
+  private isStrange(likelihood: number): boolean {
+    const isReliable = this.calm || Object.keys(this.conditions.fates).length === 0;
+    return !isReliable && this.chance.chance(likelihood);
   }
 }

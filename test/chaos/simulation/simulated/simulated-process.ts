@@ -18,7 +18,9 @@ export class SimulatedProcess implements Runtime {
   onStall: (until: number) => void = () => {};
   private awakeAt = 0;
   private suspended = 0;
+  /** The timers that were neither cancelled nor called. */
   private readonly live = new Set<object>();
+  private readonly unobservedTimers = new Set<object>();
   private readonly deathbed: (() => void)[] = [];
   private ids = 0;
 
@@ -48,18 +50,33 @@ export class SimulatedProcess implements Runtime {
 
   /** Like a timer of Node.js: whole milliseconds, at least one, and often late. */
   timer(delay: number, callback: () => void): Timer {
+    return this.start(this.live, delay, callback);
+  }
+
+  /** The same for code whose timers run as long as the process. */
+  readonly unobserved: Runtime = {
+    monotonic: () => this.monotonic(),
+    wall: () => this.wall(),
+    detached: nodeRuntime.detached,
+    random: () => this.random(),
+    uuid: () => this.uuid(),
+    timer: (delay, callback) => this.start(this.unobservedTimers, delay, callback),
+    nextTurn: (callback) => this.nextTurn(callback),
+  };
+
+  private start(live: Set<object>, delay: number, callback: () => void): Timer {
     const timer = {};
-    this.live.add(timer);
+    live.add(timer);
     const due = this.monotonic() + Math.max(1, Math.ceil(delay)) + this.lateness();
     const ring = () => {
-      if (!this.live.has(timer)) return;
+      if (!live.has(timer)) return;
       // The machine was suspended meanwhile, so its timers were stopped.
       if (this.monotonic() < due - 0.001) return this.at(due, ring);
-      this.live.delete(timer);
+      live.delete(timer);
       callback();
     };
     this.at(due, ring);
-    return { cancel: () => void this.live.delete(timer) };
+    return { cancel: () => void live.delete(timer) };
   }
 
   nextTurn(callback: () => void): void {
@@ -69,6 +86,11 @@ export class SimulatedProcess implements Runtime {
   /** Timers that were neither cancelled nor called. */
   get timers(): number {
     return this.live.size;
+  }
+
+  /** The same, with those of code whose timers run as long as the process. */
+  get allTimers(): number {
+    return this.live.size + this.unobservedTimers.size;
   }
 
   /** Calls back in this many milliseconds, or later if the event loop is blocked. */
@@ -103,6 +125,7 @@ export class SimulatedProcess implements Runtime {
   crash(): void {
     this.dead = true;
     this.live.clear();
+    this.unobservedTimers.clear();
     for (const callback of this.deathbed) callback();
   }
 

@@ -1,31 +1,50 @@
-import type { Wake } from '../../../../lib/backends/subscription.js';
-import { MemoryStore } from '../twin/memory-store.js';
+import {
+  InProcessServer,
+  type InProcessServerOptions,
+} from '../../../../lib/backends/redis/in-process/in-process-server.js';
+import { LuaError } from '../../../../lib/backends/redis/in-process/lua-table.js';
+import { type Reply, redisError } from '../../../../lib/backends/redis/in-process/redis-error.js';
+import { TRANSLATED_SCRIPTS } from '../../../../lib/backends/redis/in-process/translated-scripts.generated.js';
+import type { ChannelKind } from '../../../../lib/backends/redis/links/link.js';
+import { scripts } from '../../../../lib/backends/redis/scripts.js';
+import { copyKeys } from './copy-keys.js';
 import type { VirtualTime } from './virtual-time.js';
 
+const SLOTS = 16_384;
 const TODAY = Date.parse('2025-01-01T00:00:00Z');
 
-/** The message to the client of a place that was granted the lock, or is told of it. */
-export type LineMessage = Wake & { readonly kind: 'message'; readonly owner: string };
+const SHA1_OF = new Map(Object.values(scripts).map(({ source, sha1 }) => [source, sha1]));
 
-/** A client that is notified of what happens to the server. */
-export interface ServerClient {
-  /** Called when all connections are lost. `store` is a new one if the data is lost, too. */
-  disconnected(): void;
+/** A connection, as the server sees it. */
+export interface ServerConnection {
+  /** The server has closed it. */
+  closedByServer(): void;
+}
+
+/** Is notified of what happens on a server. */
+export interface ServerTrace {
+  /** It has executed a command. An error reply is an Error. */
+  executed(client: string, name: string, args: readonly string[], reply: Reply | LuaError): void;
+  /** All data is lost, or what was written lately. */
+  dataLost(): void;
 }
 
 /**
- * The server that keeps the locks: the real memory store with the server's own clock. Like a Redis, it can be stopped
- * and restarted.
+ * A Redis with its own clock, in virtual time. It executes one command after another. It can stand still, stop and
+ * start again, lose its data, forget its scripts, and be replaced by a replica that lags behind.
  */
 export class SimulatedServer {
-  store: MemoryStore;
-  /** Called when all data is lost. */
-  onDataLoss: () => void = () => {};
-  /** Called when a place in line was granted the lock, or is told of it, even if nobody hears of that. */
-  onLineMessage: (channel: string, message: LineMessage) => void = () => {};
+  /** Another one after each start, with other connections. */
+  redis: InProcessServer;
+  trace: ServerTrace | undefined;
+  /** Called with what it publishes, and with how many it has reached. */
+  onPublish: (channel: string, text: string, count: number) => void = () => {};
   /** Its clock has been set. */
   clockWasSet = false;
-  private readonly clients = new Set<ServerClient>();
+  private readonly connections = new Set<ServerConnection>();
+  /** The digests of the scripts that it has read since it started. */
+  private readonly known = new Set<string>();
+  private starts = 0;
   private frozenUntil = 0;
   private downUntil = 0;
   /** The latest time that its clock had shown before it was set. */
@@ -36,15 +55,12 @@ export class SimulatedServer {
     private readonly time: VirtualTime,
     private readonly rate: number,
     private ahead = 0,
+    readonly name = 'server',
   ) {
-    this.store = this.empty();
+    this.redis = this.start();
   }
 
-  join(client: ServerClient): void {
-    this.clients.add(client);
-  }
-
-  /** The wall clock, by which leases and tokens are measured, as in Redis. */
+  /** The wall clock, by which leases and tokens are measured. */
   wall = (): number => TODAY + this.time.now * this.rate + this.ahead;
 
   /** By how many milliseconds its clock is behind the latest time that it has shown. */
@@ -61,25 +77,68 @@ export class SimulatedServer {
     return Math.max(this.time.now, this.frozenUntil);
   }
 
+  connected(connection: ServerConnection): void {
+    this.connections.add(connection);
+  }
+
+  disconnected(connection: ServerConnection): void {
+    this.connections.delete(connection);
+  }
+
+  /**
+   * Executes a command of a client. Like a Redis that has just started, it knows no scripts.
+   *
+   * @throws LuaError with the error reply
+   */
+  execute(client: string, name: string, args: readonly string[]): Reply {
+    try {
+      const reply = this.run(name.toUpperCase(), args);
+      this.trace?.executed(client, name, args, reply);
+      return reply;
+    } catch (error) {
+      if (error instanceof LuaError) this.trace?.executed(client, name, args, error);
+      throw error;
+    }
+  }
+
   /** Stops the server for a while. Connections are kept. */
   freeze(duration: number): void {
     this.frozenUntil = Math.max(this.frozenUntil, this.time.now + duration);
   }
 
   restart(duration: number, keepsData: boolean): void {
-    this.downUntil = Math.max(this.downUntil, this.time.now + duration);
-    if (!keepsData) {
-      this.store = this.empty();
-      this.onDataLoss();
-    }
-    for (const client of this.clients) client.disconnected();
+    const former = this.redis;
+    this.stop(duration);
+    this.redis = this.start();
+    if (keepsData) copyKeys(former, this.redis);
+    else this.trace?.dataLost();
   }
 
-  /** Deletes its locks and tokens. Connections and subscriptions are kept. */
+  /** It stops in this many milliseconds. A replica that has what is written by now takes its place after a while. */
+  failOver(lag: number, duration: number): void {
+    const replica = this.start();
+    copyKeys(this.redis, replica);
+    this.time.after(lag, () => {
+      this.stop(duration);
+      this.redis = replica;
+      this.trace?.dataLost();
+    });
+  }
+
+  /** FLUSHALL. */
   flush(): void {
-    const { channels, clientChannels, synchronizers, ...data } = this.empty();
-    Object.assign(this.store, data);
-    this.onDataLoss();
+    this.redis.keys.clear();
+    this.trace?.dataLost();
+  }
+
+  /** As if all scripts had been used before. */
+  learnScripts(): void {
+    for (const { sha1 } of Object.values(scripts)) this.known.add(sha1);
+  }
+
+  /** SCRIPT FLUSH. */
+  forgetScripts(): void {
+    this.known.clear();
   }
 
   setClock(by: number): void {
@@ -88,18 +147,49 @@ export class SimulatedServer {
     this.clockWasSet = true;
   }
 
-  private empty(): MemoryStore {
-    const store = new MemoryStore({ monotonic: this.wall, wall: this.wall });
-    const { channels } = store;
-    const { publish } = channels;
-    channels.publish = (channel, backend, message, runtime) => {
-      if (isLineMessage(message)) this.onLineMessage(channel, message);
-      return publish.call(channels, channel, backend, message, runtime);
-    };
-    return store;
+  private run(name: string, args: readonly string[]): Reply {
+    if (name === 'EVALSHA' && !this.known.has(args[0]))
+      throw redisError('NOSCRIPT No matching script. Please use EVAL.');
+    if (name !== 'EVAL') return this.redis.execute(name, args);
+    const [source, ...rest] = args;
+    const sha1 = SHA1_OF.get(source);
+    if (sha1 === undefined) throw new Error(`a script that this library does not have: ${source.slice(0, 100)}`);
+    this.known.add(sha1);
+    return this.redis.execute('EVALSHA', [sha1, ...rest]);
+  }
+
+  private start(): InProcessServer {
+    return new PublishingServer(this, {
+      scripts: TRANSLATED_SCRIPTS,
+      micros: () => this.wall() * 1_000,
+      address: `${this.name}-${++this.starts}`,
+    });
+  }
+
+  private stop(duration: number): void {
+    this.downUntil = Math.max(this.downUntil, this.time.now + duration);
+    this.known.clear();
+    for (const connection of [...this.connections]) connection.closedByServer();
+    this.connections.clear();
   }
 }
 
-function isLineMessage(message: Wake): message is LineMessage {
-  return message.kind === 'message' && message.owner !== undefined;
+class PublishingServer extends InProcessServer {
+  constructor(
+    private readonly server: SimulatedServer,
+    options: InProcessServerOptions,
+  ) {
+    super(options);
+  }
+
+  override publish(kind: Exclude<ChannelKind, 'pattern'>, channel: string, text: string): number {
+    const count = super.publish(kind, channel, text);
+    this.server.onPublish(channel, text, count);
+    return count;
+  }
+}
+
+/** Of the nodes of a cluster, the one that has a slot, or the only server. All nodes have the same number of slots. */
+export function nodeOfSlot(nodes: readonly SimulatedServer[], slot: number): SimulatedServer {
+  return nodes[Math.floor((slot * nodes.length) / SLOTS)];
 }
