@@ -43,7 +43,7 @@ interface ElectionCandidate {
 
 /** The callers of a semaphore or latch. */
 interface PermitCallers {
-  readonly line: AwaitingQueue;
+  readonly callers: AwaitingQueue;
   readonly length: number;
   recheck(): void;
   close(): Promise<void>;
@@ -153,8 +153,8 @@ export class ActiveWork implements WaitingQueues {
     // Callers of several names come first, because each of them also waits in the queue of one name. That wait ends
     // together with theirs.
     for (const caller of [...this.several]) visit(caller);
-    for (const { line } of this.queues.values()) if (!line.isEmpty) visit(line);
-    for (const { line } of [...this.permitQueues.values()]) visit(line);
+    for (const { callers: line } of this.queues.values()) if (!line.isEmpty) visit(line);
+    for (const { callers: line } of [...this.permitQueues.values()]) visit(line);
   }
 
   // ── Ends ──────────────────────────────────────────────────────────────────────────────────────────────────────

@@ -7,7 +7,7 @@ const leaseOf = (name: string) =>
 
 /** A queue in which nobody or somebody waits. */
 const queueOf = (name: string, isEmpty: boolean) =>
-  ({ type: 'reentrant', name, line: { name, isEmpty } }) as unknown as Parameters<ActiveWork['queues']['add']>[0];
+  ({ kind: 'reentrant', name, callers: { name, isEmpty } }) as unknown as Parameters<ActiveWork['queues']['add']>[0];
 
 describe('the unfinished work of a service', () => {
   it('includes bodies that run', () => {
@@ -100,7 +100,7 @@ describe('the unfinished work of a service', () => {
   it('has waiting callers of all kinds, those of several locks first', () => {
     const work = new ActiveWork();
     const line = { name: 'permits' } as unknown as WaitingQueue;
-    work.permitQueues.set('latch done', { line } as never);
+    work.permitQueues.set('latch done', { callers: line } as never);
     work.queues.add(queueOf('idle', true));
     work.queues.add(queueOf('busy', false));
     work.several.add({ name: 'several' } as never);
@@ -112,7 +112,7 @@ describe('the unfinished work of a service', () => {
     });
     expect(seen).toEqual(['several', 'busy']);
     seen.length = 0;
-    work.permitQueues.set('latch done', { line } as never);
+    work.permitQueues.set('latch done', { callers: line } as never);
     work.forEach((queue) => void seen.push((queue as { name?: string }).name));
     expect(seen).toEqual(['busy', 'permits']);
   });

@@ -134,7 +134,7 @@ describe('a lock that is released by force', () => {
         type: 'reentrant',
         name,
         holders: [],
-        line: { isEmpty: true, isIdle: true },
+        callers: { isEmpty: true, isIdle: true },
         endIfIdle: () => queues.remove(mine),
         removed: (owners: readonly string[]) => told.push(owners),
       }) as unknown as Parameters<typeof queues.add>[0];

@@ -13,8 +13,8 @@ import {
 import { type Moment } from '../hold/lease-clock.js';
 import { Tenure } from '../hold/tenure.js';
 import type { Services } from '../services.js';
+import { Callers } from '../wait/callers.js';
 import { Waiter } from '../wait/waiter.js';
-import { WaitingLine } from '../wait/waiting-line.js';
 import { WhenToAsk } from '../wait/when-to-ask.js';
 import type { FlightTerms } from './flight-terms.js';
 import { type Run, storeResult } from './store-result.js';
@@ -68,7 +68,7 @@ const NOBODY: readonly FlightWaiter[] = [];
  */
 export class FlightQueue implements LockKeeper, Asker<FlightWaiter, FlightReply> {
   readonly kind = 'flight';
-  readonly line: WaitingLine<FlightWaiter>;
+  readonly callers: Callers<FlightWaiter>;
   private readonly tenure: Tenure;
   private readonly turn: WhenToAsk;
   private run: Run | undefined;
@@ -86,7 +86,7 @@ export class FlightQueue implements LockKeeper, Asker<FlightWaiter, FlightReply>
     private readonly onIdle: (queue: FlightQueue) => void,
   ) {
     const { backend, runtime, clientId } = services;
-    this.line = new WaitingLine(services, this);
+    this.callers = new Callers(services, this);
     this.tenure = new Tenure(services, this);
     this.turn = new WhenToAsk(
       (listener, heldAs: HeldType = 'flight') => backend.subscribe(key, heldAs, clientId, listener),
@@ -96,7 +96,7 @@ export class FlightQueue implements LockKeeper, Asker<FlightWaiter, FlightReply>
   }
 
   get waiting(): LinkedQueue<FlightWaiter> {
-    return this.line.waiters;
+    return this.callers.waiters;
   }
 
   get holders(): readonly HeldLock[] {
@@ -112,17 +112,17 @@ export class FlightQueue implements LockKeeper, Asker<FlightWaiter, FlightReply>
   /** Adds a caller, which is served or refused later. */
   enqueue(waiter: FlightWaiter): void {
     const { run } = this;
-    if (run !== undefined && waiter.triesOnce) return waiter.refuse(this.line.busy(waiter));
+    if (run !== undefined && waiter.triesOnce) return waiter.refuse(this.callers.busy(waiter));
     if (run !== undefined && run.outcome === undefined) waiter.joins = 'unknown';
     this.waiting.push(waiter);
-    if (waiter.mayLeave) this.line.watch(waiter);
-    this.line.rest();
+    if (waiter.mayLeave) this.callers.watch(waiter);
+    this.callers.rest();
     this.serveNext();
   }
 
   /** While others wait, nobody asks because some have left: a request and a run go on without them. */
   left(): void {
-    if (!this.line.isEmpty) return;
+    if (!this.callers.isEmpty) return;
     this.turn.onEmpty();
     this.services.runtime.detached(() => this.resume());
   }
@@ -133,12 +133,12 @@ export class FlightQueue implements LockKeeper, Asker<FlightWaiter, FlightReply>
   }
 
   private refuseTriers(errorOf: (trier: FlightWaiter) => Error): void {
-    this.line.refuseWhere((waiter) => (waiter.triesOnce && waiter.asked ? errorOf(waiter) : undefined));
+    this.callers.refuseWhere((waiter) => (waiter.triesOnce && waiter.asked ? errorOf(waiter) : undefined));
   }
 
   /** Has no effect on a caller that has left. */
   private serve(waiter: FlightWaiter, granted: HeldLock | SharedResult): void {
-    this.line.remove(waiter);
+    this.callers.remove(waiter);
     waiter.grant(granted);
   }
 
@@ -158,13 +158,13 @@ export class FlightQueue implements LockKeeper, Asker<FlightWaiter, FlightReply>
   }
 
   endIfIdle(): void {
-    if (!this.line.isIdle) return;
+    if (!this.callers.isIdle) return;
     this.turn.close();
     this.onIdle(this);
   }
 
   private get isFailing(): boolean {
-    return this.line.failure !== undefined;
+    return this.callers.failure !== undefined;
   }
 
   private get flights(): FlightBackend {
@@ -190,7 +190,7 @@ export class FlightQueue implements LockKeeper, Asker<FlightWaiter, FlightReply>
   settled(outcome: Outcome<FlightReply>, waiter: FlightWaiter): void {
     const { present } = this;
     this.present = NOBODY;
-    this.line.failure = undefined;
+    this.callers.failure = undefined;
     if (outcome.state === 'granted') this.granted(waiter, outcome);
     else if (outcome.state === 'failed') this.unanswered(waiter, outcome);
     else {
@@ -210,7 +210,7 @@ export class FlightQueue implements LockKeeper, Asker<FlightWaiter, FlightReply>
     const { terms } = waiter;
     const { reply, answeredAt } = outcome;
     this.turn.acquired();
-    this.line.forgetHolder();
+    this.callers.forgetHolder();
     const held = new HeldLock(this, outcome, terms.fixed, reply, Math.floor(answeredAt.monotonic));
     this.run = { held, terms, outcome: undefined };
     this.tenure.hold(held, answeredAt);
@@ -220,7 +220,7 @@ export class FlightQueue implements LockKeeper, Asker<FlightWaiter, FlightReply>
     }
     this.serve(waiter, held);
     for (const caller of this.waiting) if (!caller.triesOnce) caller.joins = caller.asked ? 'yes' : 'unknown';
-    this.line.refuseWhere((caller) => (caller.triesOnce ? this.line.busy(caller) : undefined));
+    this.callers.refuseWhere((caller) => (caller.triesOnce ? this.callers.busy(caller) : undefined));
   }
 
   /** Gives a result to all callers that may get it. */
@@ -236,9 +236,9 @@ export class FlightQueue implements LockKeeper, Asker<FlightWaiter, FlightReply>
   }
 
   private foundBusy(waiter: FlightWaiter, reply: FlightBusy, present: readonly FlightWaiter[], now: Moment): void {
-    this.line.foundBusy(reply, now, waiter);
+    this.callers.foundBusy(reply, now, waiter);
     for (const caller of present) caller.begin ??= reply.reading;
-    this.refuseTriers((trier) => this.line.busy(trier));
+    this.refuseTriers((trier) => this.callers.busy(trier));
     if (this.waiting.length === 0) return;
     this.turn.busy(reply.remaining, reply.heldAs);
   }
@@ -246,9 +246,9 @@ export class FlightQueue implements LockKeeper, Asker<FlightWaiter, FlightReply>
   private unanswered(waiter: FlightWaiter, outcome: Failed): void {
     const { error } = outcome;
     if (outcome.abandon()) waiter.renewOwner();
-    this.line.failed(waiter, error);
-    this.refuseTriers((trier) => this.line.unavailable(trier));
-    if (!this.line.isEmpty && error.kind === 'unavailable' && this.turn.failed()) this.line.reportFailure();
+    this.callers.failed(waiter, error);
+    this.refuseTriers((trier) => this.callers.unavailable(trier));
+    if (!this.callers.isEmpty && error.kind === 'unavailable' && this.turn.failed()) this.callers.reportFailure();
   }
 
   // ── The run of this process ────────────────────────────────────────────────────────────────────────────────────────
@@ -303,7 +303,7 @@ export class FlightQueue implements LockKeeper, Asker<FlightWaiter, FlightReply>
       caller.joins = 'no';
       if (joins !== 'yes' || isLost) continue;
       if ('value' in outcome) this.serve(caller, { value: outcome.value, run: held.owner });
-      else this.line.dismiss(caller, outcome.error as Error);
+      else this.callers.dismiss(caller, outcome.error as Error);
     }
   }
 

@@ -6,8 +6,8 @@ import { LockAbortedError, LockBusyError } from '../errors.js';
 import type { Services } from '../services.js';
 import type { Awaited } from '../wait/awaited.js';
 import { Caller, type WaitTerms } from '../wait/caller.js';
+import { Callers } from '../wait/callers.js';
 import { type InLine, permanentError } from '../wait/wait-errors.js';
-import { WaitingLine } from '../wait/waiting-line.js';
 import { WhenToAsk } from '../wait/when-to-ask.js';
 import { describeObstacle } from './describe-obstacle.js';
 import { noUsableAnswer, type Synchronizer } from './synchronizer.js';
@@ -131,7 +131,7 @@ interface Attempt<Waiter> {
  * otherwise they take turns with the others.
  */
 export class PermitQueue<Waiter extends PermitWaiter<never>> {
-  readonly line: WaitingLine<Waiter>;
+  readonly callers: Callers<Waiter>;
   /** Who holds the permits is not known here. */
   readonly holders: readonly never[] = [];
   /** How many of the callers in the line try once. */
@@ -158,18 +158,18 @@ export class PermitQueue<Waiter extends PermitWaiter<never>> {
     private readonly isHeldHere: () => boolean,
     private readonly retire: () => void,
   ) {
-    this.line = new WaitingLine(services, this);
+    this.callers = new Callers(services, this);
     const subscribe = (listener: (wake: Wake) => void) => source.subscribe(listener);
     this.turn = new WhenToAsk(subscribe, services.runtime, () => this.advance());
   }
 
   /** The number of waiting callers, without those that try once. */
   get length(): number {
-    return this.line.waiters.length - this.triers;
+    return this.callers.waiters.length - this.triers;
   }
 
   get awaited(): Awaited {
-    if (this.line.failure !== undefined) return 'the end of an outage';
+    if (this.callers.failure !== undefined) return 'the end of an outage';
     if (this.state !== 'resting') return 'an answer';
     return this.isHeldHere() ? 'this process' : 'another process';
   }
@@ -183,9 +183,9 @@ export class PermitQueue<Waiter extends PermitWaiter<never>> {
   }
 
   enqueue(waiter: Waiter): void {
-    this.line.waiters.push(waiter);
+    this.callers.waiters.push(waiter);
     if (waiter.triesOnce) this.triers++;
-    this.line.watch(waiter);
+    this.callers.watch(waiter);
     if (this.initial === undefined && waiter.initial !== undefined) {
       this.initial = waiter.initial;
       // The others may be waiting for a semaphore that does not exist yet.
@@ -199,7 +199,7 @@ export class PermitQueue<Waiter extends PermitWaiter<never>> {
   left(waiters: readonly Waiter[]): void {
     for (const waiter of waiters) this.forget(waiter);
     if (this.length === 0) this.turn.onEmpty();
-    else if (this.blocked !== undefined && waiters.includes(this.blocked) && this.line.failure === undefined)
+    else if (this.blocked !== undefined && waiters.includes(this.blocked) && this.callers.failure === undefined)
       this.turn.recheck();
     this.advance();
   }
@@ -212,7 +212,7 @@ export class PermitQueue<Waiter extends PermitWaiter<never>> {
   /** Rejects all waiters. Settles when the request under way is answered. */
   async close(): Promise<void> {
     this.closed = true;
-    this.line.refuseWhere(
+    this.callers.refuseWhere(
       ({ what, name }) =>
         new LockAbortedError(`Waiting for ${what} ended because the lock service was closed`, name, {
           byShutdown: true,
@@ -227,7 +227,7 @@ export class PermitQueue<Waiter extends PermitWaiter<never>> {
     if (this.closed) return 'closed';
     if (this.isAsking) return 'asking';
     if (this.settlementTimer !== undefined) return 'settling';
-    if (this.turn.resting) return this.line.failure === undefined ? 'resting' : 'backing off';
+    if (this.turn.resting) return this.callers.failure === undefined ? 'resting' : 'backing off';
     return 'idle';
   }
 
@@ -239,7 +239,7 @@ export class PermitQueue<Waiter extends PermitWaiter<never>> {
     if (mayAsk) this.attempt ??= this.nextAttempt(state === 'idle');
     const { attempt } = this;
     if (mayAsk && attempt !== undefined) this.services.runtime.detached(() => this.ask(attempt));
-    else if (attempt === undefined && this.line.isEmpty) this.end();
+    else if (attempt === undefined && this.callers.isEmpty) this.end();
   }
 
   // ── idle → asking ──────────────────────────────────────────────────────────────────────────────────────────────────
@@ -248,15 +248,15 @@ export class PermitQueue<Waiter extends PermitWaiter<never>> {
     // Callers that try once must not starve the waiters.
     const isWaitersTurn = this.triedLast && waitersMayAsk && this.length > 0;
     const triesOnce = this.triers > 0 && !isWaitersTurn;
-    const waiters = this.source.selectBatch(triesOnce ? this.equalTries() : this.callers(false));
+    const waiters = this.source.selectBatch(triesOnce ? this.equalTries() : this.waiters(false));
     if (waiters.length === 0) return undefined;
     const { initial } = this;
     const request = this.source.request(waiters, this.nextRequest(), initial);
     return { waiters, request, initial, triesOnce, unsettled: false };
   }
 
-  private *callers(triesOnce: boolean): Generator<Waiter> {
-    for (const waiter of this.line.waiters) if (waiter.triesOnce === triesOnce) yield waiter;
+  private *waiters(triesOnce: boolean): Generator<Waiter> {
+    for (const waiter of this.callers.waiters) if (waiter.triesOnce === triesOnce) yield waiter;
   }
 
   /**
@@ -265,7 +265,7 @@ export class PermitQueue<Waiter extends PermitWaiter<never>> {
    */
   private *equalTries(): Generator<Waiter> {
     let first: Waiter | undefined;
-    for (const trier of this.callers(true)) {
+    for (const trier of this.waiters(true)) {
       first ??= trier;
       if (trier.permits === first.permits) yield trier;
     }
@@ -289,7 +289,7 @@ export class PermitQueue<Waiter extends PermitWaiter<never>> {
       return this.failed(attempt, late);
     }
     const { waiters, request, triesOnce, unsettled } = attempt;
-    this.underWay = this.attempt = this.line.failure = undefined;
+    this.underWay = this.attempt = this.callers.failure = undefined;
     const gone: number[] = [];
     for (let index = 0; index < served; index++) {
       if (this.remove(waiters[index])) request.grant(index);
@@ -297,7 +297,7 @@ export class PermitQueue<Waiter extends PermitWaiter<never>> {
     }
     if (gone.length > 0) request.giveBack(gone);
     if (triesOnce) {
-      for (const trier of waiters.slice(served)) if (this.remove(trier)) trier.refuse(this.line.busy(trier));
+      for (const trier of waiters.slice(served)) if (this.remove(trier)) trier.refuse(this.callers.busy(trier));
     } else {
       if (served > 0) this.turn.acquired();
       // Ask again if the first unserved waiter has left (the next one may want fewer permits), if the request was a
@@ -306,7 +306,7 @@ export class PermitQueue<Waiter extends PermitWaiter<never>> {
       if (!unsettled && !canCreate && served < waiters.length && !waiters[served].settled) {
         this.blocked = waiters[served];
         this.turn.busy(remaining);
-        this.line.rest();
+        this.callers.rest();
       }
     }
     this.advance();
@@ -316,15 +316,15 @@ export class PermitQueue<Waiter extends PermitWaiter<never>> {
 
   private failed(attempt: Attempt<Waiter>, error: BackendError): void {
     this.underWay = undefined;
-    this.line.noteFailure(error);
+    this.callers.noteFailure(error);
     attempt.unsettled ||= attempt.request.takesPermits && error.outcome === 'unknown';
     const isPermanent = error.kind !== 'unavailable';
     if (isPermanent || !attempt.unsettled) this.attempt = undefined;
-    const refused = isPermanent ? [...attempt.waiters, ...this.callers(true)] : [...this.callers(true)];
+    const refused = isPermanent ? [...attempt.waiters, ...this.waiters(true)] : [...this.waiters(true)];
     for (const waiter of refused)
       if (this.remove(waiter)) waiter.refuse(permanentError(waiter, this.services.backend, error));
     if (this.length === 0) this.settle();
-    else if (this.turn.failed()) this.line.reportFailure();
+    else if (this.turn.failed()) this.callers.reportFailure();
     this.advance();
   }
 
@@ -346,7 +346,7 @@ export class PermitQueue<Waiter extends PermitWaiter<never>> {
 
   /** Takes a caller out of the line in order to grant or refuse it. @returns false if it has left already */
   private remove(waiter: Waiter): boolean {
-    const wasWaiting = this.line.remove(waiter);
+    const wasWaiting = this.callers.remove(waiter);
     if (wasWaiting) this.forget(waiter);
     return wasWaiting;
   }

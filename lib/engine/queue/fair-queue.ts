@@ -16,8 +16,8 @@ import type { Moment } from '../hold/lease-clock.js';
 import { Tenure } from '../hold/tenure.js';
 import type { Services } from '../services.js';
 import type { AcquisitionTerms } from '../terms/lock-options.js';
+import { Callers } from '../wait/callers.js';
 import { permanentError } from '../wait/wait-errors.js';
-import { WaitingLine } from '../wait/waiting-line.js';
 import { unregister, WaiterHeartbeat } from './waiter-registration.js';
 
 /**
@@ -34,7 +34,7 @@ import { unregister, WaiterHeartbeat } from './waiter-registration.js';
 export class FairQueue implements LockKeeper, Asker<LockWaiter, AcquireReply> {
   readonly kind = 'fair';
 
-  readonly line: WaitingLine;
+  readonly callers: Callers;
   private readonly tenure: Tenure;
   private readonly byOwner = new Map<string, LockWaiter>();
   /** The timer for each waiter's next attempt after a failure. It may have fired already. */
@@ -59,7 +59,7 @@ export class FairQueue implements LockKeeper, Asker<LockWaiter, AcquireReply> {
     readonly key: string,
     private readonly onIdle: (queue: FairQueue) => void,
   ) {
-    this.line = new WaitingLine(services, this);
+    this.callers = new Callers(services, this);
     this.tenure = new Tenure(services, this);
     this.backOff = new BackOff(services.runtime);
     const registered = () => [...this.waiting].filter(({ triesOnce }) => !triesOnce);
@@ -67,7 +67,7 @@ export class FairQueue implements LockKeeper, Asker<LockWaiter, AcquireReply> {
   }
 
   get waiting(): LinkedQueue<LockWaiter> {
-    return this.line.waiters;
+    return this.callers.waiters;
   }
 
   get holders(): readonly HeldLock[] {
@@ -89,8 +89,8 @@ export class FairQueue implements LockKeeper, Asker<LockWaiter, AcquireReply> {
   enqueue(waiter: LockWaiter): void {
     this.waiting.push(waiter);
     this.byOwner.set(waiter.owner, waiter);
-    this.line.watch(waiter);
-    this.line.rest();
+    this.callers.watch(waiter);
+    this.callers.rest();
     this.ask(waiter);
   }
 
@@ -106,13 +106,13 @@ export class FairQueue implements LockKeeper, Asker<LockWaiter, AcquireReply> {
   private forgetWaiter(waiter: LockWaiter): void {
     this.byOwner.delete(waiter.owner);
     this.retries.get(waiter)?.cancel();
-    if (!this.line.isEmpty) return;
+    if (!this.callers.isEmpty) return;
     this.timer?.cancel();
     this.heartbeat.stop();
   }
 
   endIfIdle(): void {
-    if (!this.line.isIdle) return;
+    if (!this.callers.isIdle) return;
     this.subscription?.close();
     this.subscription = undefined;
     for (const subscription of this.otherTypes.values()) subscription.close();
@@ -154,7 +154,7 @@ export class FairQueue implements LockKeeper, Asker<LockWaiter, AcquireReply> {
   /** Called when the request of a waiter has ended. */
   settled(outcome: Outcome, waiter: LockWaiter): void {
     this.attempts--;
-    this.line.failure = waiter.attempt = undefined;
+    this.callers.failure = waiter.attempt = undefined;
     waiter.note(outcome);
     if (outcome.state === 'failed') this.unanswered(waiter, outcome);
     else if (outcome.state === 'granted' || outcome.state === 'busy') {
@@ -175,13 +175,13 @@ export class FairQueue implements LockKeeper, Asker<LockWaiter, AcquireReply> {
     held.lateCopiesUntil = waiter.doubt?.until;
     this.hold(held, answeredAt);
     if (waiter.settled) this.services.events.unawaited(this.giveBack(held, UNAWAITED));
-    this.line.remove(waiter);
+    this.callers.remove(waiter);
     this.forgetWaiter(waiter);
     waiter.grant(held);
   }
 
   private foundBusy(waiter: LockWaiter, { reply, answeredAt, wasRemoved }: FoundBusy): void {
-    this.line.foundBusy(reply, answeredAt, waiter);
+    this.callers.foundBusy(reply, answeredAt, waiter);
     if (waiter.settled) this.unregister(waiter);
     else if (wasRemoved && waiter.doubt !== undefined && !waiter.triesOnce) {
       // This answer does not tell whether an earlier request, which got no answer, takes the lock again.
@@ -189,18 +189,18 @@ export class FairQueue implements LockKeeper, Asker<LockWaiter, AcquireReply> {
       this.ask(waiter);
     } else if (!waiter.triesOnce) this.waitForWake(waiter, reply);
     else if (!this.tenure.asksBehindRelease(waiter, reply, () => this.askAgain(waiter)))
-      this.line.dismiss(waiter, this.line.refusal(waiter));
+      this.callers.dismiss(waiter, this.callers.refusal(waiter));
   }
 
   private unanswered(waiter: LockWaiter, { error, wasRemoved, ownerSpent }: Failed): void {
     const { backend, outages, runtime } = this.services;
-    this.line.noteFailure(error);
+    this.callers.noteFailure(error);
     if (wasRemoved || ownerSpent) this.abandonOwner(waiter);
     if (waiter.settled) this.unregister(waiter);
     else if (waiter.triesOnce || error.kind !== 'unavailable')
-      this.line.dismiss(waiter, permanentError(waiter, backend, error));
+      this.callers.dismiss(waiter, permanentError(waiter, backend, error));
     else {
-      if (!this.failing) outages.attemptFailed(() => this.line.unavailable(waiter));
+      if (!this.failing) outages.attemptFailed(() => this.callers.unavailable(waiter));
       this.failing = true;
       this.retries.get(waiter)?.cancel(); // the waiter may have been woken meanwhile, and have failed again
       this.retries.set(
@@ -312,8 +312,8 @@ export class FairQueue implements LockKeeper, Asker<LockWaiter, AcquireReply> {
   // ── The lock while it is held here ─────────────────────────────────────────────────────────────────────────────────
 
   private hold(held: HeldLock, now: Moment): void {
-    this.line.failure = undefined;
-    this.line.forgetHolder();
+    this.callers.failure = undefined;
+    this.callers.forgetHolder();
     this.tenure.hold(held, now);
   }
 

@@ -16,7 +16,7 @@ import { Tenure } from '../hold/tenure.js';
 import { CHECKED, invariant } from '../invariants.js';
 import type { Services } from '../services.js';
 import type { AcquisitionTerms } from '../terms/lock-options.js';
-import { WaitingLine } from '../wait/waiting-line.js';
+import { Callers } from '../wait/callers.js';
 import type { QueueKind } from './queue-table.js';
 import { Turn } from './turn.js';
 import { WaitInBackend } from './wait-in-backend.js';
@@ -49,7 +49,7 @@ type State = 'claimed' | 'departing' | 'resting' | 'held' | 'asking' | 'idle';
  */
 export class LockQueue implements LockKeeper, AskingQueue, Asker<LockWaiter, AcquireReply> {
   readonly type: HeldType;
-  readonly line: WaitingLine;
+  readonly callers: Callers;
   readonly turn: Turn;
   readonly tenure: Tenure;
   private readonly way: WayOfAsking;
@@ -88,7 +88,7 @@ export class LockQueue implements LockKeeper, AskingQueue, Asker<LockWaiter, Acq
   ) {
     this.way = wayOf(kind);
     this.type = typeOf(kind);
-    this.line = new WaitingLine(services, this);
+    this.callers = new Callers(services, this);
     this.turn = new Turn(services, this);
     this.tenure = new Tenure(services, this);
     const { blocking } = services.backend;
@@ -114,7 +114,7 @@ export class LockQueue implements LockKeeper, AskingQueue, Asker<LockWaiter, Acq
   }
 
   get waiting(): LinkedQueue<LockWaiter> {
-    return this.line.waiters;
+    return this.callers.waiters;
   }
 
   get holders(): readonly HeldLock[] {
@@ -146,22 +146,22 @@ export class LockQueue implements LockKeeper, AskingQueue, Asker<LockWaiter, Acq
 
   /** Adds a waiter, which is served or refused later. */
   enqueue(waiter: LockWaiter): void {
-    if (waiter.triesOnce && this.isBusyFor(waiter)) return waiter.refuse(this.line.refusal(waiter));
+    if (waiter.triesOnce && this.isBusyFor(waiter)) return waiter.refuse(this.callers.refusal(waiter));
     const { waiting } = this;
     waiting.push(waiter);
     const { recallable } = this.tenure;
     if (recallable !== undefined && this.recall(recallable, waiter)) return;
     this.hasTriers ||= waiter.triesOnce;
     if (this.asking?.reserve === 0) this.asking.reserve = this.way.reserve(this, this.asking.type);
-    if (waiter.mayLeave) this.line.watch(waiter);
-    if (waiting.length > 1 || this.tenure.isHeld) this.line.rest();
+    if (waiter.mayLeave) this.callers.watch(waiter);
+    if (waiting.length > 1 || this.tenure.isHeld) this.callers.rest();
     if (waiting.first === waiter || !this.way.servesFirstOnly) this.serveNext();
   }
 
   /** Removes the traces of waiters in the backend: at once, or when their pending requests are answered. */
   left(waiters: readonly LockWaiter[]): void {
     this.way.left?.(waiters);
-    if (this.line.isEmpty) {
+    if (this.callers.isEmpty) {
       this.turn.stopResting();
       // Nobody waits for its answer any more.
       if (this.asking !== undefined) this.inBackend?.stop(this.asking);
@@ -209,8 +209,8 @@ export class LockQueue implements LockKeeper, AskingQueue, Asker<LockWaiter, Acq
     const { first } = this.waiting;
     if (first === undefined) return;
     if (this.admits(first)) return this.way.askNext(this, first);
-    if (this.hasTriers) this.refuseTriers((trier) => this.line.busy(trier));
-    if (this.services.unlimitedWaits.isDue) this.line.checkLimit();
+    if (this.hasTriers) this.refuseTriers((trier) => this.callers.busy(trier));
+    if (this.services.unlimitedWaits.isDue) this.callers.checkLimit();
   }
 
   /** Continues after a request, a hold or a pause has ended. */
@@ -220,10 +220,10 @@ export class LockQueue implements LockKeeper, AskingQueue, Asker<LockWaiter, Acq
   }
 
   endIfIdle(): void {
-    if (!this.line.isIdle) return;
+    if (!this.callers.isIdle) return;
     if (this.turn.outlivesCallers()) return;
     this.turn.close();
-    this.line.close();
+    this.callers.close();
     this.onIdle(this);
   }
 
@@ -272,7 +272,7 @@ export class LockQueue implements LockKeeper, AskingQueue, Asker<LockWaiter, Acq
   settled(outcome: Outcome, waiter: LockWaiter): void {
     if (CHECKED) invariant(waiter.attempt === outcome, 'an answer is for another request than the one that is sent');
     this.attempts--;
-    this.line.failure = waiter.attempt = undefined;
+    this.callers.failure = waiter.attempt = undefined;
     // Not if the head has left: readers behind it may ask beside its request.
     if (this.asking === outcome) this.asking = undefined;
     this.inBackend?.answered();
@@ -328,7 +328,7 @@ export class LockQueue implements LockKeeper, AskingQueue, Asker<LockWaiter, Acq
 
   private foundBusy(waiter: LockWaiter, outcome: FoundBusy): void {
     const { reply, answeredAt } = outcome;
-    this.line.foundBusy(reply, answeredAt, waiter);
+    this.callers.foundBusy(reply, answeredAt, waiter);
     if (outcome.inDoubt) this.abandonOwner(waiter, outcome);
     else if (outcome.ownerSpent) waiter.ownerSpent = true;
     if (waiter.settled) this.turn.checkPlace();
@@ -336,13 +336,13 @@ export class LockQueue implements LockKeeper, AskingQueue, Asker<LockWaiter, Acq
       const refusal = this.way.refusal?.(this, waiter, reply);
       if (refusal !== undefined) {
         this.turn.endPlace(outcome.owner);
-        return this.line.dismiss(waiter, refusal);
+        return this.callers.dismiss(waiter, refusal);
       }
       if (this.tenure.asksBehindRelease(waiter, reply, () => this.resume())) return;
     }
-    this.refuseTriers((trier) => this.line.busy(trier));
+    this.refuseTriers((trier) => this.callers.busy(trier));
     if (this.waiting.length > 0 && this.inBackend === undefined) {
-      this.line.rest();
+      this.callers.rest();
       this.turn.busy(reply, outcome.changesBefore);
     }
     this.resume();
@@ -352,9 +352,9 @@ export class LockQueue implements LockKeeper, AskingQueue, Asker<LockWaiter, Acq
     const { error } = outcome;
     this.abandonOwner(waiter, outcome);
     if (waiter.settled) this.turn.checkPlace();
-    this.line.failed(waiter, error);
-    this.refuseTriers((trier) => this.line.unavailable(trier));
-    if (!this.line.isEmpty && error.kind === 'unavailable' && this.turn.failed()) this.line.reportFailure();
+    this.callers.failed(waiter, error);
+    this.refuseTriers((trier) => this.callers.unavailable(trier));
+    if (!this.callers.isEmpty && error.kind === 'unavailable' && this.turn.failed()) this.callers.reportFailure();
     this.resume();
   }
 
@@ -388,7 +388,7 @@ export class LockQueue implements LockKeeper, AskingQueue, Asker<LockWaiter, Acq
 
   /** Reserves the queue for an attempt for several names. Returns false if the attempt would have to wait. */
   claim(): boolean {
-    if (!this.line.isIdle) return false;
+    if (!this.callers.isIdle) return false;
     this.claims++;
     return true;
   }
@@ -414,8 +414,8 @@ export class LockQueue implements LockKeeper, AskingQueue, Asker<LockWaiter, Acq
 
   /** Refuses callers that try once: a {@link claim} will last longer, because its request was not answered. */
   claimFailed(error: BackendError): void {
-    this.line.noteFailure(error);
-    this.refuseTriers((trier) => this.line.unavailable(trier));
+    this.callers.noteFailure(error);
+    this.refuseTriers((trier) => this.callers.unavailable(trier));
   }
 
   /** Ends a {@link claim} that acquired nothing. */
@@ -447,8 +447,8 @@ export class LockQueue implements LockKeeper, AskingQueue, Asker<LockWaiter, Acq
   // ── The lock while it is held here ─────────────────────────────────────────────────────────────────────────────────
 
   hold(held: HeldLock, now: Moment): void {
-    this.line.failure = undefined;
-    this.line.forgetHolder();
+    this.callers.failure = undefined;
+    this.callers.forgetHolder();
     this.turn.got(held, this.way.keepsPlace(held));
     this.tenure.hold(held, now);
   }
@@ -506,8 +506,8 @@ export class LockQueue implements LockKeeper, AskingQueue, Asker<LockWaiter, Acq
   private recall(release: RecallableRelease, next: LockWaiter): boolean {
     if (this.waiting.length > 1 || this.claims > 0 || !this.handOff.recall(release, next)) return false;
     if (next.settled) return true;
-    if (next.mayLeave) this.line.watch(next);
-    this.line.rest();
+    if (next.mayLeave) this.callers.watch(next);
+    this.callers.rest();
     return true;
   }
 

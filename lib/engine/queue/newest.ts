@@ -27,7 +27,7 @@ export const newest: WayOfAsking = {
   notGranted: (outcome: Outcome, waiter: LockWaiter) => {
     if (outcome.state === 'busy' && outcome.reply.newest !== undefined) waiter.newest = outcome.reply.newest;
   },
-  refusal: ({ line }: AskingQueue, waiter: LockWaiter, reply: Busy) =>
+  refusal: ({ callers: line }: AskingQueue, waiter: LockWaiter, reply: Busy) =>
     reply.superseded ? line.superseded(waiter) : undefined,
   /** Only the backend knows whether the caller is still the newest. */
   passes: () => false,
@@ -35,7 +35,7 @@ export const newest: WayOfAsking = {
 };
 
 /** Lets the newest caller take the place of those that wait before it, unless their request is under way. */
-function supersede({ waiting, line, turn, attempts }: AskingQueue): void {
+function supersede({ waiting, callers: line, turn, attempts }: AskingQueue): void {
   const { first, last } = waiting;
   if (last === undefined || first === last) return;
   for (const waiter of waiting) {

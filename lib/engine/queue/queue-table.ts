@@ -13,7 +13,7 @@ export interface LocalQueue {
   readonly key: string;
   readonly holders: readonly HeldLock[];
   readonly waiting: LinkedQueue<LockWaiter>;
-  readonly line: AwaitingQueue & { readonly isEmpty: boolean };
+  readonly callers: AwaitingQueue & { readonly isEmpty: boolean };
   /** Handles a forced release of these owners by this process. Holders hear of it otherwise. */
   removed?(owners: readonly string[]): void;
   /** Ends the queue if it has nothing left to do. While the service runs, it may be kept a little for its next caller. */

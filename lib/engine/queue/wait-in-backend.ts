@@ -2,11 +2,11 @@ import { type AcquireReply, BackendError, type BlockingBackend, type Busy } from
 import type { Attempt } from '../ask/attempt.js';
 import type { LockWaiter } from '../hold/held-lock.js';
 import type { LeaseClock } from '../hold/lease-clock.js';
-import type { WaitingLine } from '../wait/waiting-line.js';
+import type { Callers } from '../wait/callers.js';
 
 /** The queue whose first waiter waits. */
 interface WaitingQueue {
-  readonly line: WaitingLine;
+  readonly callers: Callers;
   refuseTriers(errorOf: (trier: LockWaiter) => Error): void;
 }
 
@@ -37,7 +37,7 @@ export class WaitInBackend {
 
   /** Called when the request waits, for the lock or for something else. Refuses callers that must not wait. */
   private waitsFor(reason: Busy | BackendError): void {
-    const { line } = this.queue;
+    const { callers: line } = this.queue;
     if (reason instanceof BackendError) {
       line.noteFailure(reason);
       const mayWait = ({ triesOnce, scoped }: LockWaiter) => !triesOnce && !scoped;

@@ -4,12 +4,12 @@ import type { LinkedQueue } from '../collections/linked-queue.js';
 import type { HeldLock, LockWaiter } from '../hold/held-lock.js';
 import type { Tenure } from '../hold/tenure.js';
 import type { AcquisitionTerms } from '../terms/lock-options.js';
-import type { WaitingLine } from '../wait/waiting-line.js';
+import type { Callers } from '../wait/callers.js';
 import type { Turn } from './turn.js';
 
 /** What a way of asking knows of the queue that asks. */
 export interface AskingQueue {
-  readonly line: WaitingLine;
+  readonly callers: Callers;
   readonly waiting: LinkedQueue<LockWaiter>;
   readonly tenure: Tenure;
   readonly turn: Turn;

@@ -62,7 +62,7 @@ export class WantedLock implements Wanted {
   get awaited(): Awaited {
     const { waiter, reentry, table, terms, name } = this;
     if (waiter === undefined || waiter.settled || reentry !== undefined) return 'an answer';
-    return table.find(terms.type, name)?.line.awaited ?? 'an answer';
+    return table.find(terms.type, name)?.callers.awaited ?? 'an answer';
   }
 
   get shared(): boolean {
@@ -164,7 +164,7 @@ export class WantedLock implements Wanted {
   /** Whether an outage kept a caller from this lock. The caller wants all the locks, and its waitTime has ended. */
   isUnavailableTo(caller: Caller<never>): boolean {
     const queue = this.table.find(this.terms.type, this.name);
-    return queue?.line.isUnavailableTo(caller) ?? this.services.outages.isSilent(caller, [this.key], false);
+    return queue?.callers.isUnavailableTo(caller) ?? this.services.outages.isSilent(caller, [this.key], false);
   }
 
   wait(waitTime: Milliseconds, { calledAt }: Caller<never>, departed: () => Error): Promise<void> {
@@ -183,7 +183,7 @@ export class WantedLock implements Wanted {
       const { reentry } = this;
       if (reentry !== undefined) return this.waitAtGate(reentry, waiter, departed);
       const { queue } = this;
-      this.place = queue.line;
+      this.place = queue.callers;
       beginWait(services, queue, waiter, true);
     });
   }

@@ -5,7 +5,7 @@ import type { Caller } from './caller.js';
 
 /** The queue of a lock. */
 interface Queue<Queued> {
-  readonly line: WaitingPlace;
+  readonly callers: WaitingPlace;
   enqueue(waiter: Queued): void;
 }
 
@@ -29,5 +29,5 @@ export function beginWait<Queued extends LockWaiter>(
   isNested: boolean,
 ): void {
   queue.enqueue(waiter);
-  if (isNested) deadlocks.add(waiter, queue.line);
+  if (isNested) deadlocks.add(waiter, queue.callers);
 }

@@ -747,15 +747,15 @@ describe('the queue of callers that want permits', () => {
   });
 
   const refuseStrangers = () =>
-    queue.line.refuseWhere((waiter) => (waiter.keepsWaiting ? undefined : waitEndedError(waiter)));
+    queue.callers.refuseWhere((waiter) => (waiter.keepsWaiting ? undefined : waitEndedError(waiter)));
 
   it('says whether its callers wait for an answer, for this process or for another one', async () => {
     enqueue();
-    expect(queue.line.awaited).toBe('an answer');
+    expect(queue.callers.awaited).toBe('an answer');
     await answer(0);
-    expect(queue.line.awaited).toBe('another process');
+    expect(queue.callers.awaited).toBe('another process');
     isHeldHere = true;
-    expect(queue.line.awaited).toBe('this process');
+    expect(queue.callers.awaited).toBe('this process');
   });
 
   it('refuses all but those in a lock scope when the service shuts down', async () => {

@@ -470,7 +470,7 @@ describe('the semaphores and latches of one service', () => {
       await runtime.until(take(2));
       const waiting = take();
       await runtime.settle();
-      const awaited = () => [...work.permitQueues.values()].map(({ line }) => line.awaited);
+      const awaited = () => [...work.permitQueues.values()].map(({ callers: line }) => line.awaited);
       expect(awaited()).toEqual(['another process']);
       const body = synchronizers.runWithPermits(mail, 1, () => end.promise);
       expect(awaited()).toEqual(['this process']);

@@ -337,7 +337,7 @@ describe('a caller that a message grants the lock', () => {
 
     it('if it has left', async () => {
       const { backend, queue, placed, waiter } = await inLine();
-      queue.line.dismiss(waiter, new Error('left'));
+      queue.callers.dismiss(waiter, new Error('left'));
       await backend.tell('line', grantTo(placed));
       expect([backend.begun, queue.holders]).toEqual([[], []]);
     });

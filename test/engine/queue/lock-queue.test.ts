@@ -857,7 +857,7 @@ describe('a queue of callers from which one leaves', () => {
     await backend.last('acquire').busy();
     await backend.confirm();
     await backend.last('acquire').busy();
-    queue.line.refuseWhere(() => new Error('shutdown'));
+    queue.callers.refuseWhere(() => new Error('shutdown'));
     await runtime.settle();
     expect([writer.outcome, reader.outcome]).toEqual(['Error', 'Error']);
     expect([backend.owners('removeWaiter'), backend.count('acquire')]).toEqual([[owner], 2]);

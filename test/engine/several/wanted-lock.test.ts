@@ -253,7 +253,7 @@ describe('one of several locks that a caller wants', () => {
       await wanted.giveBack();
     });
     await runtime.settle();
-    for (const { line } of locks.engine.services.work.queues.values())
+    for (const { callers: line } of locks.engine.services.work.queues.values())
       line.refuseWhere(({ scoped }) => (scoped ? undefined : new Error('shutdown')));
     expect((await outside).message).toBe('shutdown');
     await busy.release();

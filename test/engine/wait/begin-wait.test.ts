@@ -41,10 +41,10 @@ describe('a caller that is about to wait', () => {
   ])('can be a part of a deadlock if it runs in a lock scope: %s', (isNested, expected) => {
     const calls: string[] = [];
     const waiter = {} as LockWaiter;
-    const line = {} as never;
-    const queue = { line, enqueue: (queued: LockWaiter) => void (queued === waiter && calls.push('queue')) };
+    const callers = {} as never;
+    const queue = { callers, enqueue: (queued: LockWaiter) => void (queued === waiter && calls.push('queue')) };
     const add = (added: LockWaiter, place: unknown) =>
-      void (added === waiter && place === line && calls.push('deadlocks'));
+      void (added === waiter && place === callers && calls.push('deadlocks'));
     beginWait({ deadlocks: { add } } as unknown as Services, queue, waiter, isNested);
     expect(calls).toEqual(expected);
   });

@@ -1,6 +1,6 @@
 import { BackendError, type Busy } from '../../../lib/backends/lock-backend.js';
 import type { HeldLock, LockWaiter } from '../../../lib/engine/hold/held-lock.js';
-import { WaitingLine } from '../../../lib/engine/wait/waiting-line.js';
+import { Callers } from '../../../lib/engine/wait/callers.js';
 import { ms } from '../../support/lock-world.js';
 import { lockScene, type TestWaiter } from '../queue/scripted-scene.js';
 
@@ -21,8 +21,8 @@ describe('a line of callers', () => {
       describeObstacle: undefined as ((write: (obstacle: string) => void) => Promise<void>) | undefined,
       left: (waiters: readonly LockWaiter[]) => void left.push(...waiters),
     };
-    const line: WaitingLine = new WaitingLine(services, queue);
-    services.work.permitQueues.set(KEY, { line, length: 1, recheck: () => {}, close: async () => {} });
+    const line: Callers = new Callers(services, queue);
+    services.work.permitQueues.set(KEY, { callers: line, length: 1, recheck: () => {}, close: async () => {} });
     const join = (options: Parameters<typeof caller>[0] = {}): TestWaiter => {
       const waiter = caller(options);
       line.waiters.push(waiter);

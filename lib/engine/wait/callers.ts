@@ -22,7 +22,7 @@ const READ_AHEAD = 600;
 const SEARCH_PAUSE = 100;
 
 /** The parts of a queue that its line needs. */
-interface QueueOfLine<Queued> {
+interface QueueOfCallers<Queued> {
   readonly key: string;
   readonly holders: readonly HeldLock[];
   /** Whether a request about the lock is unanswered. */
@@ -46,7 +46,7 @@ interface QueueOfLine<Queued> {
  * their arrival. Callers that are not served leave only here. They get the error that says why: others hold what they
  * want, or the backend does not answer.
  */
-export class WaitingLine<Queued extends Caller<never> & InLine & Linked<Queued> = LockWaiter>
+export class Callers<Queued extends Caller<never> & InLine & Linked<Queued> = LockWaiter>
   implements AwaitingQueue, RestingCallers
 {
   readonly waiters = new LinkedQueue<Queued>();
@@ -65,7 +65,7 @@ export class WaitingLine<Queued extends Caller<never> & InLine & Linked<Queued> 
 
   constructor(
     private readonly services: Services,
-    private readonly queue: QueueOfLine<Queued>,
+    private readonly queue: QueueOfCallers<Queued>,
   ) {}
 
   get key(): string {
