@@ -39,7 +39,7 @@ describe('a command line that is wrong', () => {
       says: /cursor 'not-a-cursor' is not one that list\(\) of this service/,
     },
     { args: ['ls', '--count', 'many'], says: /^--count is 'many'; it must be a whole number/ },
-    { args: ['ls', '--match', ''], says: /match must be a pattern/ },
+    { args: ['ls', '--match', ''], says: /match is ''; it must be a pattern/ },
     { args: ['ls', '--prefix', '{'], says: /^--prefix must be a string whose braces are balanced/ },
     { args: ['ls', '--prefix', 'nestjs_redis_lock_'], says: /^--prefix begins with 'nestjs_redis_lock_', as the keys/ },
     { args: ['doctor', '--prefix', 'p'.repeat(513)], says: /^--prefix has 513 bytes; it may have at most 512/ },

@@ -291,8 +291,10 @@ describe('permits that are renewed', () => {
     await runtime.advance(1_000);
     const watched = backend.synchronizerRequests;
     watched.disturb(late(runtime, 29_000), 'takeLeasedPermits');
-    const id = await runtime.until(semaphore.acquire(), 30_000);
+    const acquiring = semaphore.acquire();
+    await runtime.advance(28_500);
     watched.disturb(refused, 'renewPermits');
+    const id = await runtime.until(acquiring, 2_000);
     const lost = new Map<string, number>();
     locks.on('lost', ({ owner }) => lost.set(owner, runtime.monotonic()));
     await runtime.advance(20_000);

@@ -102,7 +102,6 @@ describe('bad input', () => {
     ['a leaseTime that is an object', { leaseTime: {} }, 'leaseTime is [object Object]'],
     ['an unknown type', { type: 'mutex' }, "type is 'mutex'; it must be 'reentrant', 'fair'"],
     ['a signal that is none', { signal: {} }, 'signal is an object; it must be an AbortSignal'],
-    ['an option of bodies', { onLost: 'warn' }, "there is no option 'onLost': it is for withLock()"],
   ])('as options: %s is refused, naming the call and the lock, and nothing is locked', async (_, options, why) => {
     const { locks, backend } = await world.process();
     for (const names of ['order:1', ['order:1', 'order:2']]) {
