@@ -22,6 +22,8 @@ export interface LockKeeper {
   /** Removes the lock from queues and renewals, and lets it lapse. Nobody gets it here any more. */
   forget(held: HeldLock): void;
   lost(held: HeldLock): void;
+  /** Whether the lock stays held, and is renewed, after its last share. Left out: it does not. */
+  readonly outlivesShares?: boolean;
   /**
    * Gives up a lock that is being detached. Nobody asks until the returned function is called. Locks that cannot be
    * detached have keepers without this method.

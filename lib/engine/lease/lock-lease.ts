@@ -447,7 +447,8 @@ function freedBy({ locks }: LockLease, now: Moment): readonly HeldLock[] {
 /** Returns as `LockKeeper.giveBack`. */
 function drop(services: LeaseServices, lock: HeldLock, lease: LockLease, now: Moment): Promise<void> | undefined {
   const isLast = lock.shares.length === 1;
-  if (isLast && isKept(lock, now)) return tellOutcome(lease, leaveToLapse(services, lock, now));
+  const lapses = isLast && isKept(lock, now) && lock.keeper.outlivesShares !== true;
+  if (lapses) return tellOutcome(lease, leaveToLapse(services, lock, now));
   return lock.drop(lease, lease, now);
 }
 

@@ -5,6 +5,7 @@ import { type Asker, Attempt, type Failed, type Outcome } from '../ask/attempt.j
 import { Doubt } from '../ask/doubt.js';
 import type { LockLostError } from '../errors.js';
 import { confirmLease } from '../hold/confirm-lease.js';
+import { isKept, leaveToLapse } from '../hold/hold-at-least.js';
 import {
   type HeldLock,
   type LockKeeper,
@@ -80,7 +81,7 @@ export class Downgrade implements LockKeeper, ReadDowngrade, Asker<Reader, Acqui
   enqueue(waiter: Reader): void {
     const { read } = this;
     const state = read && this.services.watchdog.judge(read);
-    if (read !== undefined && state === 'held') return waiter.grant(read);
+    if (read !== undefined && state === 'held' && !this.lapses(read)) return waiter.grant(read);
     if (read !== undefined && state === 'unsure') return this.confirm(read, waiter);
     if (this.writerHasLeft && this.pending === undefined) {
       this.waiting.add(waiter);
@@ -100,10 +101,20 @@ export class Downgrade implements LockKeeper, ReadDowngrade, Asker<Reader, Acqui
   abandon(): void {
     this.over = true;
     const { events } = this.services;
-    if (this.read !== undefined && this.read.shares.length === 0) events.unawaited(this.giveBack(this.read, UNAWAITED));
+    const { read } = this;
+    if (read !== undefined && read.shares.length === 0 && !this.lapses(read)) {
+      const now = this.services.clock.now();
+      if (isKept(read, now)) void leaveToLapse(this.services, read, now);
+      else events.unawaited(this.giveBack(read, UNAWAITED));
+    }
     if (this.pending !== undefined) return;
     if (this.read === undefined) this.undo();
     this.dismiss();
+  }
+
+  /** Until the write lock is given back, the read lock is there for the next reader, whatever `holdAtLeast` says. */
+  get outlivesShares(): boolean {
+    return !this.over;
   }
 
   giveBack(read: HeldLock, listener: ReleaseListener): Promise<void> | undefined {
@@ -126,8 +137,13 @@ export class Downgrade implements LockKeeper, ReadDowngrade, Asker<Reader, Acqui
   }
 
   forget(read: HeldLock): void {
-    this.read = undefined;
+    if (this.read === read) this.read = undefined;
     this.queue.forget(read);
+  }
+
+  /** Its lease was shortened for `holdAtLeast`, so nobody may get it any more. */
+  private lapses(read: HeldLock): boolean {
+    return read.lost === undefined && !this.services.watchdog.guards(read);
   }
 
   lost(read: HeldLock): void {

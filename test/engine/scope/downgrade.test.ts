@@ -46,6 +46,46 @@ describe('a writer that reads in its own scope', () => {
     await (await runtime.until(waiters[2])).release();
   });
 
+  it('does not lose its read lock to holdAtLeast of a reader that has left', async () => {
+    const [{ locks, backend, runtime }, other] = [await world.process(), await world.process()];
+    const { engine } = locks;
+    const write = await locks.acquire('page', { type: 'write' });
+    const read = () => locks.acquire('page', { type: 'read' });
+    const first = await write.run(() => engine.acquireToRun('page', { type: 'read' }, 'withLock()'));
+    const answer = latch();
+    backend.disturb(answerAfter(answer.promise), 'renew');
+    const left = engine.holdWhile(first, () => {}, 500);
+    await runtime.settle();
+    const second = await write.run(read); // while that time still runs
+    answer.open();
+    await runtime.until(left);
+    backend.heal();
+    const third = await write.run(read);
+    await second.release();
+    await runtime.advance(600);
+    await write.release();
+    expect(await other.locks.tryAcquire('page', { type: 'write' })).toBeNull();
+    expect(third.held).toBe(true);
+    await third.release();
+    await (await runtime.until(other.locks.acquire('page', { type: 'write' }))).release();
+  });
+
+  it('reads for as long as holdAtLeast of its reader says, also after the write lock was given back', async () => {
+    const [{ locks, runtime }, other] = [await world.process(), await world.process()];
+    const { engine } = locks;
+    const write = await locks.acquire('page', { type: 'write' });
+    const reading = await write.run(() => engine.acquireToRun('page', { type: 'read' }, 'withLock()'));
+    await engine.holdWhile(reading, () => {}, 500);
+    await runtime.advance(100);
+    await write.release();
+    await runtime.advance(300);
+    expect(await other.locks.tryAcquire('page', { type: 'write' })).toBeNull();
+    await runtime.advance(200);
+    const next = await other.locks.tryAcquire('page', { type: 'write' });
+    expect(next).not.toBeNull();
+    await next?.release();
+  });
+
   it('reads under another owner id if the write lock was given back while its read lock was being confirmed', async () => {
     const { locks, backend, runtime } = await world.process();
     const write = await locks.acquire('page', { type: 'write' });
