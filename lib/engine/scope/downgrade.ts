@@ -5,7 +5,6 @@ import { type Asker, Attempt, type Failed, type Outcome } from '../ask/attempt.j
 import { Doubt } from '../ask/doubt.js';
 import type { LockLostError } from '../errors.js';
 import { confirmLease } from '../hold/confirm-lease.js';
-import { isKept, leaveToLapse } from '../hold/hold-at-least.js';
 import {
   type HeldLock,
   type LockKeeper,
@@ -14,6 +13,7 @@ import {
   tellOutcome,
   UNAWAITED,
 } from '../hold/held-lock.js';
+import { isKept, leaveToLapse } from '../hold/hold-at-least.js';
 import { lockLostError } from '../hold/loss-reasons.js';
 import type { LockTable } from '../lock-table.js';
 import type { LockQueue } from '../queue/lock-queue.js';

@@ -3,6 +3,7 @@
  * was found, and the seed. To run it again: PROPERTY_SEED=<seed> npm run suite -- chaos -t 'any order'.
  */
 import fc from 'fast-check';
+import { toClientId } from '../../../lib/backends/owner-ids.js';
 import { MemoryBackend } from '../../../lib/backends/redis/in-process/memory-backend.js';
 import { MemoryStore } from '../../../lib/backends/redis/in-process/memory-store.js';
 import type { RedisBackend } from '../../../lib/backends/redis/redis-backend.js';
@@ -50,8 +51,8 @@ describe('a backend that is asked any commands in any order', () => {
       let now = 1_000;
       const clock = { monotonic: () => now, wall: () => 1_735_689_600_000 + now };
       const store = new MemoryStore(clock);
-      const clients = ['c1', 'c2', 'c3'].map((id) => ({
-        id,
+      const clients = Array.from({ length: 3 }, () => ({
+        id: toClientId(nodeRuntime.uuid()),
         backend: new MemoryBackend({ runtime: nodeRuntime, store }),
       }));
       const elapse = async (time: number) => {
