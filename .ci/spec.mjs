@@ -53,7 +53,7 @@ const ACTIONS = {
     ],
     ...['DoForceRelease', 'DoExecute', 'DoRefuse', 'DoLose', 'DoResend', 'DoLoseAnswer', 'DoRead'],
   ],
-  Tokens: ['Tick', 'Acquire', 'Busy', 'Replicate', 'LoseData', 'Promote', 'SetBack'],
+  Tokens: ['Tick', 'Acquire', 'Replicate', 'LoseData', 'Promote', 'SetBack'],
   Deadlock: ['Take', 'Release', 'Wait', 'Granted', 'Write', 'Erase', 'Find', 'Refuse', 'Forget'],
   HeadStart: ['Tick', 'Try', 'GiveBack', 'Come', 'Ask', 'Keep', 'Release', 'Die'],
   FairQueue: ['Tick', 'Ask', 'Refresh', 'Leave', 'Release', 'Die'],

@@ -33,24 +33,21 @@ TokensInit == /\ time = 1 /\ last = 0 /\ highest = [l \in Locks |-> 0]
 (* What a clock that does not exist begins with. *)
 First == time + FirstLead
 
-(* The clock is at least at what the caller has seen: this server may have lost its data. *)
-Raised(seen) == IF seen = 0 THEN last ELSE Larger(seen, IF last = 0 THEN First ELSE last)
-
-Upcoming(l) == IF l = 0 THEN First ELSE Larger(l + 1, time)
+(* Greater than the last one, and than what the caller has seen: this server may have lost its data. *)
+Upcoming(l, seen) == Larger(IF l = 0 THEN First ELSE Larger(l + 1, time), seen + 1)
 
 (* Reserved tokens may set the clock ahead of TIME by this much, because a loss of the data could repeat them. *)
-Reserved(token, reserve) == Larger(0, Smaller(reserve, time + MaxLead - token))
+Reserved(first, reserve, count) == Larger(0, Smaller(reserve, (time + MaxLead + 1 - first) \div count - 1))
 
-(* An acquisition of a lock, with tokens for so many hand-offs. *)
-Grant(l, seen, reserve) ==
-  LET token == Upcoming(Raised(seen)) end == token + Reserved(token, reserve) IN
-  /\ last' = end
-  /\ highest' = [highest EXCEPT ![l] = Larger(@, end)]
+(* An acquisition of a lock, with tokens for so many hand-offs.  One script draws for as many acquisitions as it is asked *)
+(* for, and this is the one after `n` others.                                                                            *)
+GrantInBatch(l, seen, reserve, count, n) ==
+  LET first == Upcoming(last, seen) more == Reserved(first, reserve, count) token == first + n * (1 + more) IN
+  /\ last' = first + count * (1 + more) - 1
+  /\ highest' = [highest EXCEPT ![l] = Larger(@, token + more)]
   /\ latest' = [token |-> token, before |-> highest[l], at |-> time]
   /\ UNCHANGED time
-
-(* The request found the lock busy: it has raised the clock all the same. *)
-Raise(seen) == last' = Raised(seen) /\ UNCHANGED <<time, highest, latest>>
+Grant(l, seen, reserve) == GrantInBatch(l, seen, reserve, 1, 0)
 
 LoseClock == last' = 0 /\ UNCHANGED <<time, highest, latest>>
 ==============================================================================

@@ -25,8 +25,6 @@ Acquire(c, l, reserve) ==
   /\ seen' = [seen EXCEPT ![c] = last']
   /\ UNCHANGED <<replica, promoted, setBack, mishaps>>
 
-Busy(c) == /\ Raise(seen[c]) /\ UNCHANGED <<replica, promoted, drawn, seen, setBack, mishaps>>
-
 Replicate == replica' = last /\ UNCHANGED <<tokenVars, promoted, drawn, seen, setBack, mishaps>>
 
 (* Two at once are not covered: until TIME has caught up with the clock after it was set back, no data is lost. *)
@@ -43,7 +41,7 @@ SetBack == /\ Mishap /\ last > 0 /\ \E d \in 1..MaxSetBack : time > d /\ time' =
            /\ UNCHANGED <<last, highest, latest, replica, promoted, drawn, seen>>
 
 Next == Tick \/ Replicate \/ LoseData \/ Promote \/ SetBack
-        \/ \E c \in Clients : Busy(c) \/ \E l \in Locks : \E reserve \in 0..MostReserve : Acquire(c, l, reserve)
+        \/ \E c \in Clients, l \in Locks : \E reserve \in 0..MostReserve : Acquire(c, l, reserve)
 
 Spec == Init /\ [][Next]_vars
 

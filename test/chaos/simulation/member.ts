@@ -18,7 +18,9 @@ import type { SimulatedProcess } from './simulated/simulated-process.js';
 import type { SimulatedServer } from './simulated/simulated-server.js';
 import { SimulatedTopology } from './simulated/simulated-topology.js';
 import type { Stranger } from './simulated/stranger.js';
+import { tracedBackend } from './simulated/traced-backend.js';
 import type { VirtualTime } from './simulated/virtual-time.js';
+import type { SimulationTrace } from './simulation-trace.js';
 
 /** What all processes have in common. */
 export interface Surroundings {
@@ -29,6 +31,7 @@ export interface Surroundings {
   readonly history: History;
   readonly stranger: Stranger;
   readonly commandTimeout: number;
+  readonly trace: SimulationTrace | undefined;
   /** Replaces the backend. Used to test the tests. */
   readonly disguise?: ((backend: LockBackend) => LockBackend) | undefined;
   readonly disguiseSynchronizers?: ((synchronizers: SynchronizerBackend) => SynchronizerBackend) | undefined;
@@ -56,11 +59,11 @@ export class Member {
   closing = false;
 
   constructor(
-    { time, network, servers, history, stranger, commandTimeout, ...disguises }: Surroundings,
+    { time, network, servers, history, stranger, commandTimeout, trace, ...disguises }: Surroundings,
     readonly process: SimulatedProcess,
     settings: MemberSettings,
   ) {
-    this.cable = new Cable(time, network, process, commandTimeout);
+    this.cable = new Cable(time, network, process, commandTimeout, trace);
     const redis = new RedisBackend({
       connection: new TopologyFactory(() => new SimulatedTopology(this.cable, servers, settings.library)),
       runtime: process.unobserved,
@@ -70,20 +73,23 @@ export class Member {
       onError: () => {},
     });
     const { disguise = (whole) => whole, disguiseSynchronizers = (whole) => whole } = disguises;
-    this.backend = new ObservedBackend(disguise(redis), disguiseSynchronizers(redis.synchronizers), {
+    const whole = disguise(redis);
+    const backend = trace === undefined ? whole : tracedBackend(whole, process.name, trace);
+    this.backend = new ObservedBackend(backend, disguiseSynchronizers(redis.synchronizers), {
       reused: (lock, owner) => this.recorder.add({ kind: 'reused', lock, owner }),
       forced: (lock, owners) => this.recorder.add({ kind: 'forced', lock, owners }),
       leased: (ids, asked, duration) => this.permits.leased(ids, asked + duration * process.tick),
       waits: (key, owner) => stranger.sees(key, owner),
       now: () => time.now,
     });
+    trace?.serves(this.backend.port, process.name);
     const ms = (value: number) => value as Milliseconds;
     const engine = new LockEngine({
       ...ENGINE_DEFAULTS,
       backend: this.backend.port,
       runtime: process,
       logger: { warn: () => {}, error: () => {} },
-      clientId: process.name,
+      clientId: process.clientId,
       keyPrefix: '',
       watchdogTimeout: ms(settings.watchdogTimeout),
       waiterTimeout: ms(settings.waiterTimeout),

@@ -110,12 +110,13 @@ export class Simulation {
     };
     this.network = new Network(this.conditions, this.fork());
     const nodes = this.kind.scattered ? NODES : 1;
-    this.servers = Array.from(
-      { length: nodes },
-      (_, index) => new SimulatedServer(this.time, this.rate(), 0, `node-${index + 1}`),
+    const rates = Array.from({ length: nodes }, () => this.rate());
+    // The specifications know one clock of the servers.
+    this.servers = rates.map(
+      (rate, index) => new SimulatedServer(this.time, options.trace ? rates[0] : rate, 0, `node-${index + 1}`),
     );
     if (this.kind.flawless || chance.chance(0.5)) for (const server of this.servers) server.learnScripts();
-    options.trace?.begin(this.time, this.server);
+    options.trace?.begin(this.time, this.servers);
     this.window = chance.between(100, 800);
     this.surroundings = {
       time: this.time,
@@ -124,6 +125,7 @@ export class Simulation {
       history: this.history,
       stranger: new Stranger(this.time, this.network, this.server),
       commandTimeout: chance.whole(...(this.kind.commandTimeouts ?? ([60, 200] as const))),
+      trace: options.trace,
       disguise: options.disguise,
       disguiseSynchronizers: options.disguiseSynchronizers,
     };

@@ -4,8 +4,8 @@ EXTENDS TokensModel
 
 AtTime == time
 FarAhead == time + 2 * FirstLead
-OnlyTime(l) == time
-OnlyCount(l) == l + 1
-Unlimited(token, reserve) == reserve
+OnlyTime(l, least) == time
+OnlyCount(l, least) == l + 1
+Unlimited(first, reserve, count) == reserve
 NeverExcepted == FALSE
 ==============================================================================

@@ -38,12 +38,22 @@ Rounding == 3
 Steps == Traces[t].steps
 S == Steps[i]
 
+(* The server's clock in whole milliseconds, by which leases end, and places lapse. *)
+Whole(micros) == (micros \div 1000) * 1000
+(* The time stands still in a script.  Deadlines are compared with it as it is. *)
+LateByMicros(m) == m.kind \in Taking /\ time > m.deadline
+(* A process estimates the server's clock by one of its last answers, which took no longer than it waits for one.  No two *)
+(* clocks drift apart by more than 1 %.  Deadlines are rounded up to 16 ms.                                               *)
+ErrorOf(o) == TimeoutOf(o) + 16000
+LatestDeadline(o) == now + TimeoutOf(o) + ErrorOf(o)
+InTimeAsEstimated(o, deadline) == now + TimeoutOf(o) <= deadline + now \div 100 /\ deadline <= LatestDeadline(o)
+
 (* How the server serves the line.  Times of places are those of the trace. *)
 Told == IF line = <<>> \/ left = 0 THEN -1 ELSE IF left <= now THEN 0 ELSE 1
 Server == INSTANCE LineServer WITH Processes <- {}, Leases <- {}, Wants <- {}, ShortestGrant <- ShortestGrant,
   LongestGrant <- LongestGrant, Claim <- 0, WaiterTimeout <- 0, Interval <- 0,
   Timeout <- 0, MaxTime <- 0, MaxFaults <- 0,
-  ahead <- 0, arrived <- <<>>, net <- {}, stalled <- {}, absent <- <<>>, dead <- {}, idle <- 0, faults <- 0, cost <- 0,
+  ahead <- time - now, arrived <- <<>>, net <- {}, stalled <- {}, absent <- <<>>, dead <- {}, idle <- 0, faults <- 0, cost <- 0,
   overtaken <- FALSE, lock <- IF Holder = Nobody THEN [owner |-> Nobody, until |-> Told] ELSE lock,
   listening <- {S.listening[n] : n \in 1..Len(S.listening)}
 (* When a process believes a message, by its own clock. *)
@@ -56,7 +66,7 @@ Process == INSTANCE Line WITH Processes <- {}, Leases <- {}, Wants <- {}, Shorte
 TraceInit ==
   /\ t \in 1..Len(Traces) /\ i = 1
   /\ LET first == Traces[t].steps[1] owners == {Traces[t].owners[n] : n \in 1..Len(Traces[t].owners)} IN
-     /\ now = first.t /\ clock = first.cl /\ time = first.t
+     /\ now = Whole(first.t) /\ clock = first.cl /\ time = first.t
      /\ own = [o \in owners |-> NewOwner] /\ uses = [o \in owners |-> {}]
      /\ waits = [o \in owners |-> [moments |-> {}, grants |-> {}, written |-> 0, reserve |-> 0]]
      /\ blocks = [o \in owners |-> {}] /\ told = {} /\ given = [o \in owners |-> 0]
@@ -67,8 +77,8 @@ TraceInit ==
 (* Time passes on all clocks, and no two of them drift apart by more than 1 %, which is what the margin is for. *)
 Abs(n) == IF n < 0 THEN -n ELSE n
 Tick ==
-  /\ now <= S.t /\ now' = S.t /\ time' = S.t /\ clock' = S.cl
-  /\ \A c \in DOMAIN clock : clock[c] <= S.cl[c] /\ Abs((S.cl[c] - clock[c]) - (S.t - now)) <= (S.t - now) \div 100 + 2
+  /\ time <= S.t /\ now' = Whole(S.t) /\ time' = S.t /\ clock' = S.cl
+  /\ \A c \in DOMAIN clock : clock[c] <= S.cl[c] /\ Abs((S.cl[c] - clock[c]) - (S.t - time)) <= (S.t - time) \div 100 + 2
   /\ UNCHANGED <<lock, requests, answers, own, last, highest, latest, t, i, uses, lineVars, waits, blocks, given, told>>
 
 (* A lease of several locks ends with the first of them. *)
@@ -78,14 +88,15 @@ Sent(copy) == {m \in requests : m.kind = S.kind /\ m.owner = S.o /\ m.sent = S.s
 Answered(copy) == {a \in answers : a.request.kind = S.kind /\ a.request.owner = S.o /\ a.request.sent = S.sent /\ a.request.copy = copy}
 
 (* Tokens: what the server has answered is what the clock gives. *)
-GrantsAsAnswered == /\ Grant(1, S.seen, S.reserve)
-                    /\ latest'.token = S.token /\ last' = S.clock /\ last' - S.token = S.reserved
-RaisesOnly == Raise(S.seen) /\ last' = S.clock
+GrantsAsAnswered == /\ GrantInBatch(1, S.seen, S.reserve, S.count, S.n)
+                    /\ latest'.token = S.token /\ last' = S.clock /\ highest'[1] = Max(highest[1], S.token + S.reserved)
+DrawsNothing == last = S.clock /\ UNCHANGED tokenVars
 
 (* The line.  A place that has lapsed is as good as none. *)
 Places == Server!Living(line)
 Present == IF Places = <<>> THEN 0 ELSE left
-InPlace(place) == [place EXCEPT !.lapses = now + S.waits, !.kept = S.waits]
+(* A third of that time is a whole number of milliseconds, too. *)
+InPlace(place) == [place EXCEPT !.lapses = now + S.waits, !.kept = 3 * Whole(S.waits \div 3)]
 Wanted(o) == [owner |-> o, sent |-> S.nonce, lease |-> S.terms, want |-> "grant"]
 Place(o) == InPlace(Server!Place(Wanted(o)))
 Entered(places) == IF Server!IsIn(S.o, places) THEN [n \in 1..Len(places) |-> IF places[n].owner = S.o THEN Place(S.o) ELSE places[n]]
@@ -138,7 +149,6 @@ Tells == LET served == Server!Left(Places, TRUE) IN
   /\ UNCHANGED <<vars, tokenVars, uses, waits, blocks, given, told>>
 
 (* Messages say in whole milliseconds how long before the grant the request was executed. *)
-Whole(micros) == (micros \div 1000) * 1000
 (* By the process's own clock, less the margin for what has passed on the server. *)
 Passing(after) == Max(0, LessMargin(after))
 AsHeard(m) == [m EXCEPT !.after = Passing(S.after)]
@@ -170,7 +180,8 @@ OfLine(action) == action /\ UNCHANGED <<now, clock, requests, answers, own, toke
 
 Executed ==
   \E m \in Sent(S.copy) :
-    /\ IsLate(m) = FALSE
+    \* The server may answer "busy" without looking at the time.
+    /\ IsLate(m) => ~S.ok /\ S.kind = "acquire" /\ S.waits = 0
     /\ IF IsLeft THEN LeavesToOthers(m)
        ELSE /\ Succeeds(m) = S.ok /\ Execute(m)
             /\ S.kind = "acquire" /\ ~S.ok => S.holder = Holder /\ (Holder = Nobody => S.told # <<>>)
@@ -178,7 +189,7 @@ Executed ==
     /\ waits' = IF S.kind = "acquire" /\ ~S.ok THEN [waits EXCEPT ![S.o].reserve = S.reserve] ELSE waits
     /\ IF S.kind \notin Taking THEN UNCHANGED <<tokenVars, blocks>>
        ELSE IF S.ok THEN GrantsAsAnswered /\ blocks' = [blocks EXCEPT ![S.o] = @ \cup {<<S.token, S.token + S.reserved>>}]
-       ELSE RaisesOnly /\ UNCHANGED blocks
+       ELSE DrawsNothing /\ UNCHANGED blocks
     /\ UNCHANGED <<uses, given, told>>
 
 (* What a caller got that had just left is handed on, with the next token of the block.  A call that was made in the body  *)
@@ -187,6 +198,24 @@ IsNextToken(o, token) ==
   IF given[o] = 0 THEN \E b \in blocks[o] : token = b[1] \/ (token = b[1] + 1 /\ token <= b[2])
   ELSE \/ S.within /\ token = given[o]
        \/ uses[o] = {} /\ token > given[o] /\ \E b \in blocks[o] : b[1] < token /\ token <= b[2]
+
+(* The client library sends a request again that may have been lost, or its process does, which then waits for longer. *)
+IsOnItsWay == S.copy \in {m.copy : m \in {other \in requests : other.kind = S.kind /\ other.owner = S.o /\ other.sent = S.sent}}
+MaySendUntil(deadline) == deadline <= own[S.o].deadline \/ (own[S.o].phase = "asked" /\ deadline <= LatestDeadline(S.o))
+SendsCopy ==
+  /\ S.copy > 1 /\ ~IsOnItsWay
+  /\ requests' = requests \cup {[kind |-> S.kind, owner |-> S.o, from |-> S.from, lease |-> S.lease,
+                                sent |-> S.sent, deadline |-> S.deadline, copy |-> S.copy]}
+  /\ IF S.kind \in Taking
+     THEN /\ own[S.o].phase \in {"asked", "left"} /\ own[S.o].sent = S.sent /\ MaySendUntil(S.deadline)
+          /\ own' = [own EXCEPT ![S.o].resent = TRUE, ![S.o].deadline = Max(@, S.deadline)]
+     ELSE UNCHANGED own
+  /\ UNCHANGED <<now, clock, lock, answers>>
+(* It came too late, and the process knows that. *)
+SendsAgain == \E a \in Answered(S.copy) :
+  /\ a.late /\ MaySendUntil(S.deadline)
+  /\ answers' = answers \ {a} /\ requests' = requests \cup {[a.request EXCEPT !.deadline = S.deadline]}
+  /\ own' = [own EXCEPT ![S.o].deadline = Max(@, S.deadline)] /\ UNCHANGED <<now, clock, lock>>
 
 (* A caller gets the lock: by the answer to a request, by a hand-off in the process, or by re-entry. *)
 Begin ==
@@ -224,9 +253,9 @@ Finish == /\ requests = {} /\ answers = {}
           /\ \A o \in DOMAIN own : uses[o] = {} /\ own[o].phase \in {"new", "left", "dead"}
           /\ UNCHANGED <<vars, tokenVars, uses, blocks, given, told>>
 
-(* So two parts of the process may release the owner of a place. *)
+(* So two parts of the process may release the owner of a place, or of a request that was sent more than once. *)
 ReleasesAgain == LET again == Request("release", S.o, S.o, 0, 0) IN
-  /\ S.placed /\ own[S.o].phase = "left" /\ own[S.o].settled /\ again \notin requests /\ requests' = requests \cup {again}
+  /\ (S.placed \/ own[S.o].resent) /\ own[S.o].phase = "left" /\ own[S.o].settled /\ again \notin requests /\ requests' = requests \cup {again}
   /\ UNCHANGED <<now, clock, lock, answers, own>>
 
 OfLease(action) == action /\ UNCHANGED <<tokenVars, uses, blocks, given, told>>
@@ -238,8 +267,8 @@ Step ==
     [] S.e = "transfer" -> uses[S.from] = {} /\ OfLease(Transfer(S.from, S.o, S.lease, S.deadline))
     [] S.e = "renew"    -> OfLease(Renew(S.o, S.lease))
     [] S.e = "release"  -> OfLease(SendRelease(S.o) \/ ReleasesAgain)
-    [] S.e = "resend"   -> OfLease(Resend([kind |-> S.kind, owner |-> S.o, from |-> S.from, lease |-> S.lease,
-                                           sent |-> S.sent, deadline |-> S.deadline, copy |-> 1]))
+    [] S.e = "resend"   -> OfLease(SendsCopy)
+    [] S.e = "again"    -> OfLease(SendsAgain)
     [] S.e = "execute"  -> Executed
     [] S.e = "grant"    -> Granted
     [] S.e = "tell"     -> Tells
@@ -261,9 +290,8 @@ Step ==
     [] S.e = "force"    -> Forced
     [] S.e = "data lost" -> LoseEverything
     \* Other locks draw from the same clock.
-    [] S.e = "other grant" -> /\ Grant(2, S.seen, S.reserve) /\ latest'.token = S.token /\ last' = S.clock
+    [] S.e = "other grant" -> /\ GrantInBatch(2, S.seen, S.reserve, S.count, 0) /\ latest'.token = S.token /\ last' = S.clock
                               /\ UNCHANGED <<vars, uses, blocks, given, told>>
-    [] S.e = "other raise" -> RaisesOnly /\ UNCHANGED <<vars, uses, blocks, given, told>>
     [] S.e = "finish"   -> Finish
 
 (* A place whose removal was not answered is released in the background, where no acquisition may ever have been in doubt. *)
@@ -281,13 +309,15 @@ IsDone == i > Len(Steps)
 TokensGrow == latest.token > latest.before
 (* What a place was granted may be longer than the lease that its owner has asked for since. *)
 IsGrantKept(o) == Holder = o /\ lock.until <= own[o].leftAt + waits[o].written
-FreeInTimeOrKept == IF FreeInTime THEN TRUE ELSE IsGrantKept(Holder)
+FreeInTimeOrKept ==
+  \A o \in DOMAIN own : Holder = o /\ ~WillUse(o) =>
+    (lock.until <= own[o].leftAt + TimeoutOf(o) + ErrorOf(o) + own[o].lease) \/ IsGrantKept(o)
 Promises == BeliefIsCovered /\ FreeInTimeOrKept /\ NothingIsLeft /\ TokensGrow
 
 TraceNext ==
   /\ Promises /\ (due # "" => S.e \in {"grant", "tell", "keep", "unread"})
   /\ IF IsDone THEN UNCHANGED traceVars
-     ELSE IF now # S.t \/ clock # S.cl THEN Tick
+     ELSE IF time # S.t \/ clock # S.cl THEN Tick
      ELSE IF S.e \in {"release", "lost"} /\ own[S.o].phase = "held" THEN LetsGo
      ELSE IF S.e = "release" /\ own[S.o].phase = "new" THEN GivesUpPlace
      ELSE /\ Step /\ i' = i + 1 /\ UNCHANGED t

@@ -16,19 +16,23 @@ TraceInit == RequestsInit /\ now = Traces[t].steps[1].t /\ ends = [o \in Owners 
              /\ limit = Traces[t].limits /\ phase = 0 /\ terms = [o \in Owners |-> 0] /\ belief = 0 /\ since = 0 /\ overtaken = FALSE
 
 (* What has ended is as good as gone. *)
-Living(places, time) == SelectSeq(places, LAMBDA place : place.lapses > time)
+Living(places, time) == SelectSeq(places, LAMBDA place : place.lapses > Whole(time))
 PassTime ==
   /\ Passes(now) /\ now' = S.t /\ line' = Living(line, S.t) /\ until' = IF until > S.t THEN until ELSE 0
   /\ ends' = [o \in Owners |-> IF In[o] > S.t THEN In[o] ELSE 0] /\ granted' = SelectSeq(granted, LAMBDA o : In[o] > S.t)
   /\ UNCHANGED <<terms, unusedVars, t, i, requestVars>>
 
 KeepsServer == UNCHANGED serverVars
-Server == INSTANCE LineServer WITH Processes <- {}, Nobody <- 0, Leases <- {}, Wants <- {}, ShortestGrant <- 0, LongestGrant <- 0,
+(* From now on, until a whole millisecond. *)
+Lasts(lease) == Whole(now) + lease - now
+Server == INSTANCE LineServer WITH now <- Whole(now), Processes <- {}, Nobody <- 0, Leases <- {}, Wants <- {}, ShortestGrant <- 0, LongestGrant <- 0,
   Claim <- 0, WaiterTimeout <- 0, Interval <- 0, MaxFaults <- 0, ahead <- 0, lock <- [owner |-> 0, until |-> 0], arrived <- <<>>,
   net <- {}, own <- <<>>, stalled <- {}, absent <- <<>>, dead <- {}, idle <- 0, faults <- 0, cost <- 0,
   listening <- {S.listening[n] : n \in 1..Len(S.listening)}
 OfProcess(o) == <<ProcessOf(o)>>
-Place(o, waits) == [owner |-> o, lapses |-> now + waits, kept |-> waits, want |-> "grant", counted |-> Server!IsCounted(OfProcess(o))]
+(* The time at which a place lapses says how many may hold the lock according to it, in a fraction of a millisecond. *)
+Fraction == 1
+Place(o, waits) == [owner |-> o, lapses |-> Whole(now) + waits + Fraction, kept |-> 3 * Whole(waits \div 3), want |-> "grant", counted |-> Server!IsCounted(OfProcess(o))]
 Renewed(places, owners, waits) ==
   [n \in 1..Len(places) |-> IF \E k \in 1..Len(owners) : owners[k] = places[n].owner THEN Place(places[n].owner, waits) ELSE places[n]]
 Given(s, o, lease) == State(Taken(s.zset, o, lease), Without(s.line, o), IF s.zset[o] > now THEN s.order ELSE Order(s.order, o))
@@ -37,7 +41,8 @@ Given(s, o, lease) == State(Taken(s.zset, o, lease), Without(s.line, o), IF s.zs
 (* one.                                                                                                                    *)
 AsSeen(place) == [place EXCEPT !.owner = OfProcess(place.owner)]
 IsCandidate(place) == Server!IsCandidate(AsSeen(place))
-PassedOver(place) == IF Server!MayBeGranted(place) THEN [place EXCEPT !.lapses = Server!PassedOver(AsSeen(place)).lapses] ELSE place
+PassedOver(place) == LET lapses == Server!PassedOver(AsSeen(place)).lapses IN
+  IF Server!MayBeGranted(place) /\ lapses # place.lapses THEN [place EXCEPT !.lapses = lapses + Fraction] ELSE place
 FirstOf(numbers) == CHOOSE n \in numbers : \A other \in numbers : n <= other
 Candidates(places, able) == {n \in able : IsCandidate(places[n])}
 PassedBefore(places, able, next) == [n \in 1..Len(places) |-> IF n \in able /\ n < next THEN PassedOver(places[n]) ELSE places[n]]
@@ -51,7 +56,7 @@ ServedUpTo(s, asker) ==
   ELSE IF candidates = {} THEN [s EXCEPT !.line = places]
   ELSE LET place == places[next] o == place.owner IN
        IF o = asker \/ ~Server!MayBeGranted(place) THEN [s EXCEPT !.line = places]
-       ELSE ServedUpTo(State(Taken(s.zset, o, terms[o]), Without(places, o), Order(s.order, o)), asker)
+       ELSE ServedUpTo(State(Taken(s.zset, o, Lasts(terms[o])), Without(places, o), Order(s.order, o)), asker)
 NobodyAsks == 0
 ServedInTurn(s) == ServedUpTo(s, NobodyAsks)
 IsToldBefore(o, s) == LET candidates == Candidates(s.line, Able(s.line, s.zset)) IN
@@ -64,16 +69,16 @@ Acquires(m) ==
       s == IF mustWait /\ MayTake(m.o, Is) THEN ServedUpTo(Is, m.o) ELSE Is
       isLeft == mustWait /\ MayTake(m.o, s) /\ IsToldBefore(m.o, s) IN
   /\ IF isLeft THEN S.ok => IsIn(m.o, line) ELSE S.ok = MayTake(m.o, s)
-  /\ IF S.ok THEN Becomes(Given(s, m.o, Later(m.lease, s.zset[m.o] - now)))
+  /\ IF S.ok THEN Becomes(Given(s, m.o, Later(Lasts(m.lease), s.zset[m.o] - now)))
      ELSE IF m.waits = 0 THEN KeepsServer
      ELSE Becomes([s EXCEPT !.line = IF IsIn(m.o, @) THEN Renewed(@, <<m.o>>, m.waits) ELSE Append(@, Place(m.o, m.waits))])
-Renews(m) == S.ok = (m.o \in Holders) /\ IF S.ok THEN Becomes(State(Taken(In, m.o, m.lease), line, granted)) ELSE KeepsServer
+Renews(m) == S.ok = (m.o \in Holders) /\ IF S.ok THEN Becomes(State(Taken(In, m.o, Lasts(m.lease)), line, granted)) ELSE KeepsServer
 GivenBack(o) == Becomes(ServedInTurn(State([Current(In) EXCEPT ![o] = 0], line, granted)))
 Releases(m) == S.ok = (m.o \in Holders) /\ IF S.ok THEN GivenBack(m.o) ELSE KeepsServer
 (* A hand-over in one process: a release and an acquisition in one step. *)
 Transfers(m) ==
   /\ S.ok = (m.from \in Holders \/ m.o \in Holders)
-  /\ IF S.ok THEN Becomes(Given(State([Current(In) EXCEPT ![m.from] = 0], line, granted), m.o, m.lease)) ELSE KeepsServer
+  /\ IF S.ok THEN Becomes(Given(State([Current(In) EXCEPT ![m.from] = 0], line, granted), m.o, Lasts(m.lease))) ELSE KeepsServer
 Keeps(m) == /\ \A n \in 1..Len(m.owners) : (S.kept[n] = 1) = IsIn(m.owners[n], line)
             /\ Becomes(ServedInTurn([Is EXCEPT !.line = Renewed(@, m.owners, m.waits)]))
 (* The place may have been granted one meanwhile. *)

@@ -117,7 +117,7 @@ Sent == LET m == [step |-> [S EXCEPT !.e = "send"], copy |-> 1] IN
   /\ requests' = requests \cup {m} /\ to' = [to EXCEPT ![S.o] = @ \cup {S.n}]
   /\ phase' = [phase EXCEPT ![S.o] = PhaseAfter]
   /\ UNCHANGED <<sent, grants, token, belief, highest, wrong, lease, round, got, raised, answers>> /\ KeepsNodes
-Resent == /\ requests' = requests \cup {[step |-> [S EXCEPT !.e = "send"], copy |-> 2]}
+Resent == /\ requests' = requests \cup {[step |-> [S EXCEPT !.e = "send"], copy |-> S.copy]}
           /\ UNCHANGED <<to, answers, newest>> /\ KeepsOwners /\ KeepsNodes
 IsTooLate(m) == m.step.deadline > 0 /\ times[m.step.n] > m.step.deadline
 Drops == /\ \E m \in Of(requests) : requests' = requests \ {m} /\ owed' = owed \ {<<m.step.o, m.step.n>>}
@@ -125,11 +125,15 @@ Drops == /\ \E m \in Of(requests) : requests' = requests \ {m} /\ owed' = owed \
          /\ KeepsOwners /\ KeepsNodes
 TooLate == (\E m \in Of(requests) : IsTooLate(m)) /\ Drops
 
-Takes(n, o, time) == held' = [held EXCEPT ![n] = [owner |-> o, until |-> times[n] + time]]
+(* Leases end in whole milliseconds. *)
+Whole(micros) == (micros \div 1000) * 1000
+Takes(n, o, time) == held' = [held EXCEPT ![n] = [owner |-> o, until |-> Whole(times[n]) + time]]
 Knows(n) == clock' = [clock EXCEPT ![n] = S.clock]
 Acquires(m) ==
   /\ S.ok = (Holder(m.n) \in {Nobody, m.o}) /\ Knows(m.n)
-  /\ IF S.ok THEN Takes(m.n, m.o, m.lease) /\ S.token > clock[m.n] /\ S.clock = S.token
+  /\ IF S.ok THEN Takes(m.n, m.o, m.lease) /\ S.token > clock[m.n]
+          \* One script draws for as many acquisitions as it is asked for.
+          /\ S.reserve = 0 /\ S.token = S.clock - S.count + 1 + S.n /\ S.n \in 0..S.count - 1
      ELSE UNCHANGED held /\ S.clock >= clock[m.n]
 Executes(m) ==
   CASE m.kind = "acquire" -> Acquires(m) /\ UNCHANGED forgotten
@@ -142,7 +146,8 @@ Executes(m) ==
 IsAsSeen(n) == {S.holders[k] : k \in 1..Len(S.holders)} = (IF held'[n].until > times[n] THEN {held'[n].owner} ELSE {})
 TokenIn(m) == IF m.kind = "acquire" /\ S.ok THEN S.token ELSE 0
 Executed == \E m \in Of(requests) :
-  /\ ~IsTooLate(m) /\ Executes(m.step) /\ IsAsSeen(m.step.n) /\ requests' = requests \ {m}
+  \* A node may answer "busy" without looking at the time.
+  /\ (IsTooLate(m) => ~S.ok /\ m.step.kind = "acquire") /\ Executes(m.step) /\ IsAsSeen(m.step.n) /\ requests' = requests \ {m}
   /\ owed' = CASE m.step.kind = "acquire" /\ S.ok -> owed \cup {<<m.step.o, m.step.n>>}
                [] m.step.kind = "release" -> owed \ {<<m.step.o, m.step.n>>}
                [] OTHER -> owed

@@ -22,7 +22,9 @@ PassTime ==
   /\ UNCHANGED <<arrived, terms, belief, died, wrong, t, i, requestVars>>
 
 KeepsServer == UNCHANGED serverVars
-PlaceFor(m, writes) == [owner |-> m.o, writes |-> writes, lapses |-> now + m.waits]
+(* From now on, until a whole millisecond. *)
+Lasts(lease) == Whole(now) + lease - now
+PlaceFor(m, writes) == [owner |-> m.o, writes |-> writes, lapses |-> Whole(now) + m.waits]
 WaitsFor(m, writes) ==
   /\ line' = IF IsIn(m.o, line) THEN [line EXCEPT ![At(m.o, line)] = PlaceFor(m, writes)] ELSE Append(line, PlaceFor(m, writes))
   /\ UNCHANGED <<mode, writer, until, readers, arrived>>
@@ -40,13 +42,13 @@ Acquires(m) ==
       inTurn == IF reads THEN MayRead(m.o) \/ (m.past /\ Mode # "write") ELSE MayWrite(m.o, m.waits = 0 \/ m.past)
       may == inTurn \/ (IsLeftToOthers(m) /\ (MayPass(m.o) \/ (S.ok /\ IsIn(m.o, line)))) IN
   /\ S.ok = may
-  /\ IF may THEN (IF reads THEN TakeReader(m.o, m.lease) ELSE TakeWriter(m.o, m.lease)) /\ Leaves(m.o)
+  /\ IF may THEN (IF reads THEN TakeReader(m.o, Lasts(m.lease)) ELSE TakeWriter(m.o, Lasts(m.lease))) /\ Leaves(m.o)
      ELSE IF m.waits > 0 THEN WaitsFor(m, ~reads) ELSE KeepsServer
 Renews(m) ==
   /\ S.ok = IF m.side = "read" THEN Reads(m.o) ELSE Writes(m.o)
   /\ UNCHANGED <<line, arrived>>
   /\ IF ~S.ok THEN UNCHANGED <<mode, writer, until, readers>>
-     ELSE IF m.side = "read" THEN TakeReader(m.o, m.lease) ELSE TakeWriter(m.o, m.lease)
+     ELSE IF m.side = "read" THEN TakeReader(m.o, Lasts(m.lease)) ELSE TakeWriter(m.o, Lasts(m.lease))
 Releases(m) == LET left == [Fields EXCEPT ![m.o] = 0] IN
   /\ S.ok = IF m.side = "read" THEN Reads(m.o) ELSE Writes(m.o)
   /\ IF ~S.ok THEN KeepsServer
@@ -56,12 +58,12 @@ Releases(m) == LET left == [Fields EXCEPT ![m.o] = 0] IN
 (* A hand-over in one process: a release and an acquisition in one step, unless the writer goes on reading. *)
 Transfers(m) ==
   /\ S.ok = ((Writes(m.from) /\ ~Reads(m.from)) \/ Writes(m.o))
-  /\ IF S.ok THEN TakeWriter(m.o, m.lease) /\ Leaves(m.o)
+  /\ IF S.ok THEN TakeWriter(m.o, Lasts(m.lease)) /\ Leaves(m.o)
      ELSE IF Writes(m.from) THEN FitToReaders(Fields) /\ UNCHANGED <<line, arrived>> ELSE KeepsServer
 Keeps(m) ==
   /\ \A n \in 1..Len(m.owners) : (S.kept[n] = 1) = IsIn(m.owners[n], line)
   /\ line' = [n \in 1..Len(line) |-> IF \E k \in 1..Len(m.owners) : m.owners[k] = line[n].owner
-                                     THEN [line[n] EXCEPT !.lapses = now + m.waits] ELSE line[n]]
+                                     THEN [line[n] EXCEPT !.lapses = Whole(now) + m.waits] ELSE line[n]]
   /\ UNCHANGED <<mode, writer, until, readers, arrived>>
 
 Serves(m) ==

@@ -30,6 +30,8 @@ Clock(o) == clock[ProcessOf(o)]
 LessMargin(lease) == lease - lease \div 100 - 2000
 Rounding == 3
 Later(a, b) == IF a > b THEN a ELSE b
+(* The server's clock in whole milliseconds, by which leases end, and places lapse. *)
+Whole(micros) == (micros \div 1000) * 1000
 Abs(n) == IF n < 0 THEN -n ELSE n
 
 Unknown == [read |-> 0, write |-> 0, place |-> 0]
@@ -76,10 +78,12 @@ Send == LET m == Message([S EXCEPT !.e = "send"], 1) gives == S.kind \in {"relea
   /\ MaySend /\ used' = AfterSending
   /\ known' = IF gives THEN [known EXCEPT ![Gives][S.side] = 0] ELSE known
   /\ UNCHANGED <<answers, told>>
-Resend == LET m == Message([S EXCEPT !.e = "send"], 2) IN
+Resend == LET m == Message([S EXCEPT !.e = "send"], S.copy) IN
   /\ S.sent <= clock[S.p] /\ m \notin requests /\ requests' = requests \cup {m} /\ UNCHANGED <<answers, used, known, told>>
 IsLate(m, now) == m.step.deadline > 0 /\ now > m.step.deadline
-Executes(m, now) == /\ ~IsLate(m, now) /\ requests' = requests \ {m}
+(* The server may answer "busy" without looking at the time. *)
+Executes(m, now) == /\ IsLate(m, now) => ~S.ok /\ m.step.waits = 0
+                    /\ requests' = requests \ {m}
                     /\ answers' = answers \cup {[step |-> m.step, copy |-> m.copy, ok |-> S.ok]} /\ UNCHANGED <<used, known, told>>
 Drops == /\ \E m \in Of(requests) : requests' = requests \ {m}
          /\ UNCHANGED <<answers, used, known, told>>

@@ -56,20 +56,22 @@ PassTime ==
 
 KeepsServer == UNCHANGED serverVars
 WithoutPlace(o) == {m \in late : m.owner # o}
-Place(m, o) == [name |-> m.n, owner |-> o, sent |-> now + m.waits]
+Place(m, o) == [name |-> m.n, owner |-> o, sent |-> Queue!Whole(now) + m.waits]
 HasPlace(o) == \E m \in late : m.owner = o
 (* What an owner was granted in line is not shortened by its acquisition. *)
-NotShorter(m) == Queue!Later(now + m.lease, IF Holder(m.n) = m.o THEN held[m.n].until ELSE 0)
+NotShorter(m) == Queue!Later(Queue!Whole(now) + m.lease, IF Holder(m.n) = m.o THEN held[m.n].until ELSE 0)
+(* A free name may be left to one who was told of it, because the server does not know whether its process listens. *)
+IsLeft(m) == m.waits > 0 /\ Holder(m.n) = Nobody /\ \E p \in late : p.name = m.n /\ p.owner # m.o
 Acquires(m) ==
-  /\ S.ok = IsFreeFor(m.o, m.n)
+  /\ IF IsLeft(m) THEN TRUE ELSE S.ok = IsFreeFor(m.o, m.n)
   /\ IF S.ok THEN Lock(m.o, m.n, NotShorter(m)) /\ late' = WithoutPlace(m.o)
      ELSE UNCHANGED held /\ late' = IF m.waits > 0 THEN WithoutPlace(m.o) \cup {Place(m, m.o)} ELSE late
 Renews(m) == /\ S.ok = (Holder(m.n) = m.o) /\ UNCHANGED late
-             /\ IF S.ok THEN Lock(m.o, m.n, now + m.lease) ELSE UNCHANGED held
+             /\ IF S.ok THEN Lock(m.o, m.n, Queue!Whole(now) + m.lease) ELSE UNCHANGED held
 Releases(m) == S.ok = (Holder(m.n) = m.o) /\ Frees(m.o, m.n) /\ UNCHANGED late
 (* A hand-over in one process: a release and an acquisition in one step. *)
 Transfers(m) == /\ S.ok = (Holder(m.n) \in {m.from, m.o})
-                /\ IF S.ok THEN Lock(m.o, m.n, now + m.lease) /\ late' = WithoutPlace(m.o) ELSE KeepsServer
+                /\ IF S.ok THEN Lock(m.o, m.n, Queue!Whole(now) + m.lease) /\ late' = WithoutPlace(m.o) ELSE KeepsServer
 Keeps(m) == /\ \A n \in 1..Len(m.owners) : (S.kept[n] = 1) = HasPlace(m.owners[n])
             /\ late' = {IF \E n \in 1..Len(m.owners) : m.owners[n] = p.owner THEN Place(m, p.owner) ELSE p : p \in late}
             /\ UNCHANGED held
@@ -126,7 +128,7 @@ Tells(a) == LET o == a.step.o n == a.step.n until == known'[o].place IN
          IF a.ok /\ until > TimeOf(c)
          THEN Knows(c, [s EXCEPT !.got[n] = until, !.asks = 0, !.asked = 0]) /\ UNCHANGED left
          ELSE /\ Knows(c, WithoutDoubt(s)) /\ (~a.ok /\ a.copy = 1 => ~IsUnderWay(o))
-              /\ left' = IF a.ok \/ a.copy = 2 THEN left \cup InDoubt(c, s) ELSE left
+              /\ left' = IF a.ok \/ a.copy > 1 THEN left \cup InDoubt(c, s) ELSE left
     [] a.step.kind = "renew" /\ (\E c \in Callers : own[c].id[n] = o /\ own[c].got[n] # 0) ->
          LET c == CHOOSE d \in Callers : own[d].id[n] = o IN
          Knows(c, [own[c] EXCEPT !.got[n] = IF until = 0 THEN -1 ELSE until]) /\ UNCHANGED left

@@ -200,12 +200,12 @@ function endAfter(steps: readonly Step[], belief: number): number {
   );
 }
 
-/** The last step that made or kept the place that is granted the lock in this one, if some time before it. -1: there is none. */
+/** The last step that made or kept the place that is granted the lock in this one, if at least 10 ms before it. -1: there is none. */
 function placeBefore(steps: readonly Step[], grant: number): number {
   const owner = String(steps[grant].o);
   const isKept = ({ e, ok, kept, waits }: Step) => (e === 'keep' && kept) || (e === 'execute' && !ok && waits);
   const place = indexes(steps, (step, n) => n < grant && Boolean(isKept(step)) && String(step.o) === owner).at(-1);
-  return place !== undefined && steps[place].t + 10 < steps[grant].t ? place : -1;
+  return place !== undefined && steps[place].t + 10_000 < steps[grant].t ? place : -1;
 }
 
 /** The nonces of a trace, and one that is nobody's. */

@@ -38,6 +38,7 @@ function simulated(
   return async (kind, seed) => {
     const trace = new SimulationTrace(knowsGrants);
     await simulate(seed, { kind: kind as KindName, trace });
+    trace.end();
     return traces(trace, (key) => `${kind} ${seed}, ${key}`);
   };
 }
@@ -47,10 +48,15 @@ const ofLocks = simulated(
   { knowsGrants: true },
 );
 
-function shared(type: 'read' | 'permits'): Family['traces'] {
-  return simulated((trace, name) =>
+/** @param queues a kind of which only traces with a line are taken, because they would otherwise be too few */
+function shared(type: 'read' | 'permits', queues: KindName): Family['traces'] {
+  const all = simulated((trace, name) =>
     sharedLocks(trace, type).flatMap((key) => traceOfShared(trace, key, name(key)) ?? []),
   );
+  return async (kind, seed) => {
+    const traces = await all(kind, seed);
+    return kind === queues ? traces.filter(({ steps }) => steps.some(entersLine)) : traces;
+  };
 }
 
 const COMMON: readonly Damage[] = ['dropped', 'doubled', 'swapped', 'time changed'];
@@ -77,7 +83,7 @@ export const FAMILIES: readonly Family[] = [
       { what: 'a grant to a place in line', least: 20, in: isGrant },
       { what: 'a grant that a process believes', least: 20, in: isBelief },
     ],
-    preferred: (step) => isGrant(step) || isBelief(step),
+    preferred: (step) => isGrant(step) || isBelief(step) || step.e === 'tell',
     traces: async (kind, seed) => {
       const traces = await ofLocks(kind, seed);
       return kind === 'granted' ? traces.filter(({ steps }) => steps.some(isBelief)) : traces;
@@ -98,7 +104,7 @@ export const FAMILIES: readonly Family[] = [
       { what: 'several readers', least: 15, in: ({ mode, holders }) => mode === 'read' && (holders as []).length > 1 },
     ],
     preferred: entersLine,
-    traces: shared('read'),
+    traces: shared('read', 'steady'),
   },
   {
     name: 'locks that n may hold',
@@ -115,7 +121,7 @@ export const FAMILIES: readonly Family[] = [
       { what: 'several holders', least: 12, in: ({ holders }) => ((holders as []) ?? []).length > 1 },
     ],
     preferred: entersLine,
-    traces: shared('permits'),
+    traces: shared('permits', 'places'),
   },
   {
     name: 'several locks',

@@ -1,8 +1,8 @@
 import { LONGEST_GRANT, SHORTEST_GRANT } from '../../../lib/backends/line-backend.js';
 import type { AcquireReply, ReleaseReply } from '../../../lib/backends/lock-backend.js';
 import type { Subject } from '../../chaos/simulation/simulated/link-trace.js';
-import type { TracedRequest } from '../../chaos/simulation/simulation-trace.js';
-import { EPOCH, type Field, localTime, type OwnerId, type Step } from './steps.js';
+import type { TokenDraw, TracedRequest } from '../../chaos/simulation/simulation-trace.js';
+import { EPOCH, type Field, localTime, type OwnerId, type Step, serverTime } from './steps.js';
 
 export type Fields = Readonly<Record<string, Field | readonly number[] | readonly OwnerId[]>>;
 
@@ -39,12 +39,15 @@ export abstract class Projection {
 /** What may happen to a request between its process and the server. */
 type OnTheWay =
   | { readonly kind: 'late' | 'request-lost'; readonly copy: number }
-  | { readonly kind: 'resent' }
+  | { readonly kind: 'resent'; readonly copy: number; readonly deadline: number | undefined; readonly again: boolean }
   | { readonly kind: 'failed'; readonly request: TracedRequest; readonly outcome: 'refused' | 'unknown' };
 
 /** A projection in which owners and requests have numbers. */
 export abstract class NumberedProjection extends Projection {
   protected readonly owners: string[] = [];
+
+  /** The name of the process of an owner. */
+  protected abstract processOf(owner: string): string;
 
   protected owner(id: string): number {
     let index = this.owners.indexOf(id);
@@ -54,7 +57,12 @@ export abstract class NumberedProjection extends Projection {
 
   /** The process of each owner, by the owner's number. */
   protected processesOfOwners(): readonly number[] {
-    return this.owners.map((owner) => this.processNumber(owner.split(':')[0]));
+    return this.owners.map((owner) => this.processNumber(this.processOf(owner)));
+  }
+
+  /** Of a copy. 0: it has none. */
+  private deadline({ deadline }: Fields, ofCopy: number | undefined): number {
+    return deadline === 0 || ofCopy === undefined ? 0 : serverTime(ofCopy);
   }
 
   protected onTheWay(event: OnTheWay, message: Fields): void {
@@ -64,7 +72,7 @@ export abstract class NumberedProjection extends Projection {
       case 'request-lost':
         return this.add(event.kind === 'late' ? 'late' : 'lose', { id, copy: event.copy });
       case 'resent':
-        return this.add('resend', message);
+        return this.add('resend', { ...message, copy: event.copy, deadline: this.deadline(message, event.deadline) });
       case 'failed':
         // It has not left its process.
         if (event.outcome === 'refused' && !event.request.late) this.add('lose', { id, copy: 1 });
@@ -95,4 +103,10 @@ export function succeeded({ kind }: Subject, reply: unknown): boolean {
     default:
       return true;
   }
+}
+
+/** `n`: how many acquisitions of the same script have drawn before. */
+export function drawnBy(reply: unknown, { reserve, count, first }: TokenDraw) {
+  const { token, reserved } = reply as AcquireReply & { acquired: true };
+  return { token: tokenOf(token), reserved, reserve, count, n: (token - first) / (1 + reserved) };
 }

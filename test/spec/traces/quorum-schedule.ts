@@ -1,18 +1,23 @@
-// @ts-nocheck It is moved to the simulation below the RedisBackend next.
-import type { AcquireReply, AcquireRequest, RenewRequest } from '../../../lib/backends/lock-backend.js';
+import type { AcquireReply, AcquireRequest, LockBackend, RenewRequest } from '../../../lib/backends/lock-backend.js';
 import { QuorumBackend, type QuorumBackendOptions } from '../../../lib/backends/quorum/quorum-backend.js';
+import type { QuorumMember } from '../../../lib/backends/quorum/quorum-member.js';
+import { TopologyFactory } from '../../../lib/backends/redis/links/topology.js';
+import { RedisBackend } from '../../../lib/backends/redis/redis-backend.js';
 import { LockEngine } from '../../../lib/engine/lock-engine.js';
 import type { Milliseconds } from '../../../lib/engine/terms/duration.js';
 import { LockService } from '../../../lib/service/lock-service.js';
 import { HistoryRecorder } from '../../chaos/history-recorder.js';
+import { Cable } from '../../chaos/simulation/simulated/cable.js';
 import { Network } from '../../chaos/simulation/simulated/network-conditions.js';
-import { SimulatedLink } from '../../chaos/simulation/simulated/simulated-link.js';
 import { SimulatedProcess } from '../../chaos/simulation/simulated/simulated-process.js';
 import { SimulatedServer } from '../../chaos/simulation/simulated/simulated-server.js';
+import { SimulatedTopology } from '../../chaos/simulation/simulated/simulated-topology.js';
+import { tracedBackend } from '../../chaos/simulation/simulated/traced-backend.js';
 import { VirtualTime } from '../../chaos/simulation/simulated/virtual-time.js';
 import { SimulationTrace, type TraceEvent, WatchedHistory } from '../../chaos/simulation/simulation-trace.js';
 import { ENGINE_DEFAULTS } from '../../support/engine-defaults.js';
 import { SeededRandom } from '../../support/seeded-random.js';
+import { differing } from '../../support/watched/differing.js';
 
 const NODES = 3;
 /** The lock that all callers want. */
@@ -70,7 +75,7 @@ export interface NodeClock {
 interface Member {
   readonly process: SimulatedProcess;
   readonly locks: LockService;
-  readonly links: readonly SimulatedLink[];
+  readonly cables: readonly Cable[];
 }
 
 /** Processes that want one lock on several nodes, one caller in each, so that none hands the lock to another. */
@@ -100,10 +105,12 @@ export class QuorumSchedule {
     this.network = new Network(conditions, this.fork());
     this.commandTimeout = chance.whole(60, 150);
     this.clocks = Array.from({ length: NODES }, () => ({ rate: this.rate(), ahead: chance.between(0, 200) }));
-    this.servers = this.clocks.map(({ rate, ahead }) => new SimulatedServer(this.time, rate, ahead));
+    this.servers = this.clocks.map(
+      ({ rate, ahead }, index) => new SimulatedServer(this.time, rate, ahead, `node-${index + 1}`),
+    );
     this.traces = this.servers.map((server, node) => {
       const trace = new NodeTrace((event, round) => this.add({ ...event, node, round }));
-      trace.begin(this.time, server);
+      trace.begin(this.time, [server]);
       return trace;
     });
   }
@@ -123,6 +130,7 @@ export class QuorumSchedule {
     await this.pass(AFTERMATH);
     for (const { process, locks } of this.members) if (!process.dead) void locks.close();
     await this.pass(AFTERMATH);
+    for (const trace of this.traces) trace.end();
   }
 
   private async pass(duration: number): Promise<void> {
@@ -135,20 +143,23 @@ export class QuorumSchedule {
     const { chance, time, network, commandTimeout } = this;
     const process = new SimulatedProcess(name, time, this.fork(), this.rate(), chance.between(-5_000, 5_000));
     this.rates.set(name, 1 / process.tick);
-    const links = this.servers.map(
-      (server, node) =>
-        new NodeLink(time, process, server, network, {
-          commandTimeout,
-          oneLine: chance.chance(0.5),
-          together: false,
-          scattered: false,
-          trace: this.traces[node],
-        }),
-    );
+    const library = chance.pick(['ioredis', 'node-redis'] as const);
+    const cables = this.traces.map((trace) => new Cable(time, network, process, commandTimeout, trace));
+    const nodes = cables.map((cable, node) => {
+      const redis = new RedisBackend({
+        connection: new TopologyFactory(() => new SimulatedTopology(cable, [this.servers[node]], library)),
+        runtime: process.unobserved,
+        commandTimeout,
+        shardedPubSub: 'auto',
+        minReplicas: 0,
+        onError: () => {},
+      });
+      return ofRounds(tracedBackend(redis, name, this.traces[node]), this.traces[node]);
+    });
     const ms = (value: number) => value as Milliseconds;
     const engine = new LockEngine({
       ...ENGINE_DEFAULTS,
-      backend: new WatchedQuorum({ nodes: links, runtime: process, nodeTimeout: commandTimeout }, name, (event) =>
+      backend: new WatchedQuorum({ nodes, runtime: process, nodeTimeout: commandTimeout }, name, (event) =>
         this.add(event),
       ),
       runtime: process,
@@ -161,12 +172,12 @@ export class QuorumSchedule {
       shutdownTimeout: ms(500),
     });
     const locks = new LockService(engine);
-    this.members.push({ process, locks, links });
+    this.members.push({ process, locks, cables });
     const recorder = new HistoryRecorder(this.history, name, locks, () => time.now, process.tick);
     void this.live(process, recorder, this.fork());
     process.onCrash(() => {
       recorder.add({ kind: 'crashed' });
-      for (const link of links) link.abandon();
+      for (const cable of cables) cable.abandon();
     });
   }
 
@@ -205,8 +216,8 @@ export class QuorumSchedule {
     if (fault === 'forget') server.restart(chance.between(20, 100), false);
     if (fault === 'freeze') server.freeze(chance.between(20, 400));
     const alive = members.filter(({ process }) => !process.dead);
-    const { process, links } = chance.pick(alive);
-    if (fault === 'cut') chance.pick(links).cut(chance.between(20, 600), chance.chance(0.5));
+    const { process, cables } = chance.pick(alive);
+    if (fault === 'cut') chance.pick(cables).cut(chance.between(20, 600), chance.chance(0.5));
     if (fault === 'crash' && alive.length > 1) process.crash();
   }
 
@@ -240,16 +251,17 @@ class NodeTrace extends SimulationTrace {
 }
 
 /** Tells the trace of its node to which round a renewal belongs. */
-class NodeLink extends SimulatedLink {
-  override renew(request: RenewRequest): Promise<boolean> {
-    const trace = this.settings.trace as NodeTrace;
-    trace.round = rounds.get(request);
-    try {
-      return super.renew(request);
-    } finally {
-      trace.round = undefined;
-    }
-  }
+function ofRounds(node: LockBackend, trace: NodeTrace): QuorumMember {
+  return differing<QuorumMember>(node as QuorumMember, {
+    renew: (request) => {
+      trace.round = rounds.get(request);
+      try {
+        return node.renew(request);
+      } finally {
+        trace.round = undefined;
+      }
+    },
+  });
 }
 
 const rounds = new WeakMap<RenewRequest, number>();

@@ -1,8 +1,12 @@
-import type { AcquireAllReply, AcquireReply } from '../../../lib/backends/lock-backend.js';
-import { isReadWrite } from '../../../lib/backends/lock-requests.js';
+import { numberOf } from '../../../lib/backends/owner-ids.js';
 import type { Subject } from '../../chaos/simulation/simulated/link-trace.js';
-import type { SimulationTrace, TracedEvent, TracedRequest } from '../../chaos/simulation/simulation-trace.js';
-import { type Fields, grantLeaseOf, Projection, succeeded, tokenOf } from './projection.js';
+import type {
+  SimulationTrace,
+  TokenDraw,
+  TracedEvent,
+  TracedRequest,
+} from '../../chaos/simulation/simulation-trace.js';
+import { drawnBy, type Fields, grantLeaseOf, Projection, succeeded, tokenOf } from './projection.js';
 import { type OwnerId, type Step, serverTime } from './steps.js';
 
 export interface LockTrace {
@@ -18,7 +22,7 @@ const NOBODY: OwnerId = [0, 0, 0];
  * acquired together, leases that are extended or kept (`holdAtLeast`), and a server whose clock is set.
  */
 export function traceOfLock(trace: SimulationTrace, key: string, name: string): LockTrace | undefined {
-  return trace.isTimed ? new LockProjection(trace, key).trace(name) : undefined;
+  return trace.isSpecified ? new LockProjection(trace, key).trace(name) : undefined;
 }
 
 /** The locks whose steps are worth a trace: exclusive ones, that were acquired alone. */
@@ -48,6 +52,9 @@ class LockProjection extends Projection {
   /** The owners that have asked for a place in the line. */
   private readonly placed = new Set<string>();
   private readonly nonces: string[] = [];
+  /** The highest token that the process of each owner had seen when it made its place. */
+  private readonly seenOf = new Map<string, number>();
+  private readonly drawn = new Set<TokenDraw>();
   /** What the server has granted while it executes a request, and whom it has told that the lock is free. */
   private grants: readonly GrantedInLine[] = [];
   private toldInLine: readonly string[] = [];
@@ -78,14 +85,11 @@ class LockProjection extends Projection {
       case 'executed':
         return this.executed(event);
       case 'late':
-        return this.about(event.request, () => {
-          this.add('late', this.copyOf(event.request, event.copy));
-          if (event.request.read !== event.copy) this.add('unread', this.copyOf(event.request, event.copy));
-        });
+        return this.about(event.request, () => this.late(event));
       case 'request-lost':
         return this.about(event.request, () => this.add('lose', this.copyOf(event.request, event.copy)));
       case 'resent':
-        return this.about(event.request, () => this.resent(event.request));
+        return this.about(event.request, () => this.resent(event));
       case 'answered':
         return this.about(event.request, () => {
           const ok = succeeded(event.request.subject, event.reply);
@@ -128,22 +132,34 @@ class LockProjection extends Projection {
       return this.add('renew', { o, lease });
     }
     this.leases.set(subject.owner, lease);
-    const deadline = deadlineOf(subject, validUntil);
+    // One that is never written has no deadline.
+    const deadline = validUntil === undefined ? this.endOfWait : serverTime(validUntil);
     if (subject.kind === 'acquire')
       return this.add('acquire', { o, lease, deadline, nonce: this.nonceNumber(subject.nonce) });
     this.add('transfer', { o, from: this.owner(subject.from), lease, deadline });
   }
 
-  private resent(request: TracedRequest): void {
-    const { subject, validUntil } = request;
+  /** By the server's clock. */
+  private get endOfWait(): number {
+    return serverTime(this.now.server + this.source.commandTimeout);
+  }
+
+  private late({ request, copy, answer }: TracedEvent & { kind: 'late' }): void {
+    this.add('late', this.copyOf(request, copy));
+    if (request.read !== copy && !answer.again) this.add('unread', this.copyOf(request, copy));
+  }
+
+  private resent({ request, copy, deadline, again }: TracedEvent & { kind: 'resent' }): void {
+    const { subject } = request;
+    const sent = { ...this.copyOf(request, copy), deadline: deadlineOf(subject, deadline) };
+    if (again) return this.add('again', sent);
     const lease = 'leaseTime' in subject ? subject.leaseTime * 1000 : 0;
-    const { copy, ...original } = this.copyOf(request, 1);
-    const from = subject.kind === 'transfer' ? this.owner(subject.from) : original.o;
-    this.add('resend', { ...original, from, lease, deadline: deadlineOf(subject, validUntil) });
+    const from = subject.kind === 'transfer' ? this.owner(subject.from) : sent.o;
+    this.add('resend', { ...sent, from, lease });
   }
 
   private executed(event: TracedEvent & { kind: 'executed' }): void {
-    const { subject, seen } = event.request;
+    const { subject } = event.request;
     const { grants, toldInLine } = this;
     this.grants = [];
     this.toldInLine = [];
@@ -152,18 +168,20 @@ class LockProjection extends Projection {
     const told = toldInLine.map((owner) => this.owner(owner));
     for (const grant of grants) {
       // An acquisition finds the lock busy because it has just granted it.
-      if (grant.key !== this.key) this.grantedOther(grant, asks ? tokenOf(seen) : 0);
-      else if (asks) this.granted(grant, tokenOf(seen), listening);
+      if (grant.key !== this.key) this.grantedOther(grant);
+      else if (asks) this.granted(grant, listening);
     }
     this.executedStep(event, told);
+    if (asks && !succeeded(subject, event.reply)) this.seenOf.set(subject.owner, tokenOf(event.seen));
     if (asks) return;
-    for (const grant of grants) if (grant.key === this.key) this.granted(grant, 0, listening);
+    for (const grant of grants) if (grant.key === this.key) this.granted(grant, listening);
     // Others tell that the lease has become shorter.
     if (told.length > 0 && SERVING.includes(subject.kind)) this.add('tell', { told, listening });
   }
 
-  private granted(event: GrantedInLine, seen: number, listening: readonly number[]): void {
+  private granted(event: GrantedInLine, listening: readonly number[]): void {
     const { owner, grant } = event;
+    const seen = this.seenOf.get(owner) ?? 0;
     const clock = tokenOf(event.clock);
     this.lastClock = clock;
     const nonce = this.nonceNumber(grant?.nonce);
@@ -177,15 +195,16 @@ class LockProjection extends Projection {
     return lock.listening.map((process) => this.processNumber(process));
   }
 
-  private grantedOther({ grant, clock: token }: GrantedInLine, seen: number): void {
+  private grantedOther({ owner, grant, clock: token }: GrantedInLine): void {
+    const seen = this.seenOf.get(owner) ?? 0;
     const clock = tokenOf(token);
     const before = this.lastClock;
     this.lastClock = clock;
     if (clock === before) return;
     // If the grant does not end at the new token clock, the clock is recorded without it.
     const isShared = grant !== undefined && tokenOf(grant.token) + grant.reserved === clock;
-    if (isShared) this.add('other grant', { seen, reserve: grant.reserved, token: tokenOf(grant.token), clock });
-    else this.add('other grant', { seen: 0, reserve: 0, token: clock, clock });
+    if (isShared) this.otherGrant(seen, { reserve: grant.reserved, count: 1, first: grant.token }, clock);
+    else this.otherGrant(seen, { reserve: 0, count: 1, first: token }, clock);
   }
 
   private believed(event: TracedEvent & { kind: 'believed' }): void {
@@ -214,7 +233,7 @@ class LockProjection extends Projection {
 
   /** @param told those that it has told that the lock is free */
   private executedStep(event: TracedEvent & { kind: 'executed' }, told: readonly OwnerId[]): void {
-    const { request, copy, reply, reserve, clock: token } = event;
+    const { request, copy, reply, draw, clock: token } = event;
     const { subject } = request;
     const listening = this.listeningIn(event);
     if (subject.kind === 'leave') {
@@ -231,54 +250,46 @@ class LockProjection extends Projection {
         }
       return;
     }
-    const seen = tokenOf(request.seen);
-    const clock = tokenOf(token);
-    const before = this.lastClock;
-    this.lastClock = clock;
     if (subject.kind === 'force') {
       const [owner] = reply as readonly string[];
       if (subject.key === this.key && owner !== undefined) this.add('force', { o: this.owner(owner) });
       return;
     }
-    if (subject.kind === 'acquire-all')
-      return this.drewAll(reply as AcquireAllReply, subject.types, seen, before, clock);
-    if (subject.key === this.key) {
-      const ok = succeeded(subject, reply);
-      const taken = subject.kind === 'acquire' || subject.kind === 'transfer';
-      this.add('execute', {
-        ...this.copyOf(request, copy),
-        ok,
-        ...(taken && { seen, clock }),
-        ...(taken && ok && { reserve, ...tokensOf(reply) }),
-        ...(subject.kind === 'acquire' && { waits: subject.waiterTimeout * 1000, listening }),
-        ...(subject.kind === 'acquire' && { nonce: this.nonceNumber(subject.nonce), terms: grantLeaseOf(subject) }),
-        ...(subject.kind === 'acquire' && !ok && { reserve, told, holder: this.holder(reply) }),
-      });
-      if (request.read !== copy) this.add('unread', this.copyOf(request, copy));
-      return;
-    }
-    if (subject.kind !== 'acquire' && subject.kind !== 'transfer') return;
-    // A fenced lock has a clock of its own, which begins with a token of the one that all share.
-    if (subject.type === 'fenced') {
-      if (clock !== before) this.add('other grant', { seen: 0, reserve: 0, token: clock, clock });
-    } else if (succeeded(subject, reply)) {
-      this.add('other grant', { seen, reserve, token: tokensOf(reply).token, clock });
-    } else this.add('other raise', { seen, clock });
+    if (TAKING.includes(subject.kind)) this.othersDraw(event);
+    if (subject.kind === 'acquire-all' || subject.key !== this.key) return;
+    const ok = succeeded(subject, reply);
+    const taken = subject.kind === 'acquire' || subject.kind === 'transfer';
+    const clock = tokenOf(token);
+    this.add('execute', {
+      ...this.copyOf(request, copy),
+      ok,
+      ...(taken && { seen: tokenOf(event.seen), clock }),
+      ...(taken && ok && drawnBy(reply, draw)),
+      ...(subject.kind === 'acquire' && { waits: subject.waiterTimeout * 1000, listening }),
+      ...(subject.kind === 'acquire' && { nonce: this.nonceNumber(subject.nonce), terms: grantLeaseOf(subject) }),
+      ...(subject.kind === 'acquire' && !ok && { reserve: draw.reserve, told, holder: this.holder(reply) }),
+    });
+    if (request.read !== copy) this.add('unread', this.copyOf(request, copy));
   }
 
-  /** Several locks that were acquired in one step: first the clock is raised, then each draws. */
-  private drewAll(reply: AcquireAllReply, types: readonly string[], seen: number, before: number, clock: number): void {
-    if (types.some((type) => type === 'fenced' || isReadWrite(type as 'read'))) this.isSpecified = false;
-    const raised = reply.acquired ? tokenOf(reply.tokens[0]) : clock;
-    if (!reply.acquired) return this.add('other raise', { seen, clock });
-    for (const [index, token] of reply.tokens.entries())
-      this.add('other grant', {
-        seen: index === 0 ? seen : 0,
-        reserve: 0,
-        token: tokenOf(token),
-        clock: tokenOf(token),
-      });
-    if (raised <= before) this.isSpecified = false;
+  /** Others draw tokens from the clock that all share, with one script that may ask for several locks. */
+  private othersDraw({ request, seen, draw, clock }: TracedEvent & { kind: 'executed' }): void {
+    const before = this.lastClock;
+    this.lastClock = tokenOf(clock);
+    if (draw.keys.includes(this.key) || draw.keys.length === 0 || this.drawn.has(draw)) return;
+    this.drawn.add(draw);
+    const { subject } = request;
+    const types = subject.kind === 'acquire-all' ? subject.types : 'type' in subject ? [subject.type] : [];
+    if (!types.includes('fenced')) return this.otherGrant(tokenOf(seen), draw, this.lastClock);
+    // A fenced lock has a clock of its own, which begins with a token of the one that all share.
+    if (this.lastClock === before) return;
+    if (draw.count > 1) this.isSpecified = false;
+    this.otherGrant(tokenOf(seen), { reserve: 0, count: 1, first: clock }, this.lastClock);
+  }
+
+  private otherGrant(seen: number, draw: Omit<TokenDraw, 'keys'>, clock: number): void {
+    const { reserve, count, first } = draw;
+    this.add('other grant', { seen, reserve, count, token: tokenOf(first), clock });
   }
 
   private failed(request: TracedRequest, outcome: 'refused' | 'unknown'): void {
@@ -338,8 +349,7 @@ class LockProjection extends Projection {
   private owner(id: string): OwnerId {
     let owner = this.owners.get(id);
     if (owner === undefined) {
-      const [process, number] = id.split(':');
-      owner = [this.processNumber(process), Number(number), this.source.commandTimeout * 1000];
+      owner = [this.processNumber(this.source.processOf(id)), numberOf(id), this.source.commandTimeout * 1000];
       this.owners.set(id, owner);
     }
     return owner;
@@ -355,16 +365,12 @@ class LockProjection extends Projection {
   }
 }
 
+const TAKING: readonly Subject['kind'][] = ['acquire', 'transfer', 'acquire-all'];
+
 /** The requests after which the server grants a free lock, or tells of it. */
 const SERVING: readonly Subject['kind'][] = ['release', 'keep', 'leave', 'force'];
 
-/** A request that takes something and does not say until when: a time that no clock of a trace shows. */
-function deadlineOf({ kind }: Subject, validUntil: number | undefined): number {
-  if (kind !== 'acquire' && kind !== 'transfer') return 0;
-  return validUntil === undefined ? 2 ** 31 - 1 : serverTime(validUntil);
-}
-
-function tokensOf(reply: unknown): { token: number; reserved: number } {
-  const { token, reserved } = reply as AcquireReply & { acquired: true };
-  return { token: tokenOf(token), reserved };
+/** Of a copy. 0: it takes nothing, and has none. */
+function deadlineOf({ kind }: Subject, deadline: number | undefined): number {
+  return kind === 'acquire' || kind === 'transfer' ? serverTime(deadline as number) : 0;
 }

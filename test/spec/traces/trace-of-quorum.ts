@@ -1,6 +1,6 @@
-import type { Acquired } from '../../../lib/backends/lock-backend.js';
+import { clientOf } from '../../../lib/backends/owner-ids.js';
 import type { TracedRequest } from '../../chaos/simulation/simulation-trace.js';
-import { type Fields, NumberedProjection, succeeded, tokenOf } from './projection.js';
+import { drawnBy, type Fields, NumberedProjection, succeeded, tokenOf } from './projection.js';
 import { type QuorumEvent, type QuorumKind, QuorumSchedule } from './quorum-schedule.js';
 import { EPOCH, micros, type Step, serverTime } from './steps.js';
 
@@ -46,6 +46,10 @@ class QuorumProjection extends NumberedProjection {
     return this.isSpecified ? { name, processes: this.processesOfOwners(), steps: this.steps } : undefined;
   }
 
+  protected override processOf(owner: string): string {
+    return clientOf(owner);
+  }
+
   private read(event: QuorumEvent): void {
     switch (event.kind) {
       case 'asks':
@@ -87,7 +91,6 @@ class QuorumProjection extends NumberedProjection {
       this.isSpecified = false;
       return;
     }
-    if (kind === 'acquire' && subject.reserve() > 0) this.isSpecified = false;
     const owner = kind === 'raise' ? (this.askers.get(process) as string) : subject.owner;
     const message = {
       id: this.messages.size + 1,
@@ -105,10 +108,11 @@ class QuorumProjection extends NumberedProjection {
   }
 
   private executed(event: NodeEvent & { kind: 'executed' }, { id }: Fields): void {
-    const { request, copy, reply, lock, clock } = event;
+    const { request, copy, reply, lock, clock, draw } = event;
+    if (draw.reserve > 0) this.isSpecified = false;
     const holders = lock.holders.map((owner) => this.owner(owner));
     const ok = succeeded(request.subject, reply);
-    const token = request.subject.kind === 'acquire' && ok && { token: tokenOf((reply as Acquired).token) };
+    const token = request.subject.kind === 'acquire' && ok && drawnBy(reply, draw);
     this.add('execute', { id, copy, ok, ...token, clock: tokenOf(clock), holders });
     if (request.read !== copy) this.add('unread', { id, copy });
   }

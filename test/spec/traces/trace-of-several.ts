@@ -27,7 +27,7 @@ const SETS = [
 
 /** Undefined where names were taken in one step, and where calls are not in the specification. */
 export function tracesOfSeveral(trace: SimulationTrace, name: (keys: string) => string): readonly SeveralTrace[] {
-  if (!trace.isTimed) return [];
+  if (!trace.isSpecified) return [];
   const inOneStep = new Set(
     trace.events.flatMap((event) => (event.kind === 'sent' ? keysTogether(event.request) : [])),
   );

@@ -40,7 +40,7 @@ export function sharedLocks({ events }: SimulationTrace, type: 'read' | 'permits
  * shorter, forced releases, lost data, and clocks that are set.
  */
 export function traceOfShared(trace: SimulationTrace, key: string, name: string): SharedTrace | undefined {
-  return trace.isTimed ? new SharedProjection(trace, [key]).trace(name) : undefined;
+  return trace.isSpecified ? new SharedProjection(trace, [key]).trace(name) : undefined;
 }
 
 /** The steps of all requests for some locks, and of the calls for one of them. */
@@ -69,6 +69,10 @@ export class SharedProjection extends NumberedProjection {
     this.add('finish', {});
     const { limits, steps } = this;
     return this.isSpecified ? { name, processes: this.processesOfOwners(), limits, steps } : undefined;
+  }
+
+  protected override processOf(owner: string): string {
+    return this.source.processOf(owner);
   }
 
   private read(event: TracedEvent): void {

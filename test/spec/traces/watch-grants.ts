@@ -1,14 +1,12 @@
-// @ts-nocheck It is moved to the simulation below the RedisBackend next.
-import type { Grant } from '../../../lib/backends/lock-backend.js';
+import type { Grant, LockBackend } from '../../../lib/backends/lock-backend.js';
 import type { HeldLock } from '../../../lib/engine/hold/held-lock.js';
 import { validity } from '../../../lib/engine/hold/lease-clock.js';
 import { LockQueue } from '../../../lib/engine/queue/lock-queue.js';
-import type { SimulatedLink } from '../../chaos/simulation/simulated/simulated-link.js';
-import type { SimulationTrace } from '../../chaos/simulation/simulation-trace.js';
+import { tracedBackends } from '../../chaos/simulation/simulation-trace.js';
 
 /** Of a class that keeps this to itself. */
 interface Inside {
-  readonly services: { readonly backend: SimulatedLink };
+  readonly services: { readonly backend: LockBackend };
 }
 
 /** What the message says that a queue begins with, and which lease the caller wants who is next. */
@@ -37,8 +35,7 @@ export function watchGrants(): void {
 }
 
 function note(queue: LockQueue, { key, owner, confirmed, validFor }: HeldLock, grant: Grant, wanted: number): void {
-  const { process, settings } = (queue as unknown as Inside).services.backend;
+  const traced = tracedBackends.get((queue as unknown as Inside).services.backend);
   const until = confirmed.monotonic + validity(validFor);
-  const trace = settings?.trace as SimulationTrace | undefined;
-  trace?.believed({ process: process.name, key, owner, grant, wanted, until });
+  traced?.trace.believed({ process: traced.process, key, owner, grant, wanted, until });
 }

@@ -1,13 +1,12 @@
-// @ts-nocheck It is moved to the simulation below the RedisBackend next.
+import type { LockBackend } from '../../../lib/backends/lock-backend.js';
 import { HoldAndWait } from '../../../lib/engine/several/hold-and-wait.js';
 import { LocksOfOneService } from '../../../lib/engine/several/locks-of-one-service.js';
 import { WantedLock } from '../../../lib/engine/several/wanted-lock.js';
-import type { SimulatedLink } from '../../chaos/simulation/simulated/simulated-link.js';
-import type { SeveralStep, SimulationTrace } from '../../chaos/simulation/simulation-trace.js';
+import { type SeveralStep, type SimulationTrace, tracedBackends } from '../../chaos/simulation/simulation-trace.js';
 
 /** Of classes that keep these to themselves. */
 interface Inside {
-  readonly services: { readonly backend: SimulatedLink };
+  readonly services: { readonly backend: LockBackend };
 }
 interface InsideHoldAndWait {
   readonly terms: { readonly all: readonly WantedLock[] };
@@ -90,15 +89,15 @@ export function watchSeveral(): void {
 
 /** Before the first request of the call. What it shares with a scope around it, it need not ask for. */
 function come(locks: LocksOfOneService): void {
-  const { backend } = (locks as unknown as Inside).services;
-  const trace = backend.settings?.trace as SimulationTrace | undefined;
-  if (trace === undefined) return;
+  const traced = tracedBackends.get((locks as unknown as Inside).services.backend);
+  if (traced === undefined) return;
+  const { trace, process } = traced;
   const known = watchedIn(locks);
   if (known !== undefined) {
     if (locks.all.some((one) => one.shared !== !ofLock.has(one))) note(known, { what: 'unspecified' });
     return;
   }
-  const watched = { caller: trace.nextCaller(), trace, process: backend.process.name, hasAll: false };
+  const watched = { caller: trace.nextCaller(), trace, process, hasAll: false };
   const own = locks.all.filter(({ shared }) => !shared);
   for (const one of own) ofLock.set(one, watched);
   note(own.length === 0 ? undefined : watched, { what: 'comes', keys: own.map(({ key }) => key) });

@@ -1,3 +1,4 @@
+import type { LinkTrace } from './link-trace.js';
 import type { Network } from './network-conditions.js';
 import type { SimulatedConnection } from './simulated-connection.js';
 import type { SimulatedProcess } from './simulated-process.js';
@@ -14,6 +15,7 @@ export class Cable {
     readonly process: SimulatedProcess,
     /** In milliseconds. */
     readonly commandTimeout: number,
+    readonly trace?: LinkTrace,
   ) {}
 
   /** Until when everything is held back. */

@@ -1,4 +1,6 @@
 import type { HeldType } from '../../../../lib/backends/lock-backend.js';
+import type { Reply } from '../../../../lib/backends/redis/in-process/redis-error.js';
+import type { SimulatedServer } from './simulated-server.js';
 
 /** The parts of a request that traces need. Undefined: the request is not traced. */
 export type Subject =
@@ -17,8 +19,6 @@ export type Subject =
       readonly nonce: string | undefined;
       /** See `AcquireRequest.grantLease`. */
       readonly grantLease: number;
-      /** It may grow until the request is executed, because nothing is serialised here. */
-      readonly reserve: () => number;
     }
   | {
       readonly kind: 'transfer';
@@ -27,9 +27,14 @@ export type Subject =
       readonly owner: string;
       readonly from: string;
       readonly leaseTime: number;
-      readonly reserve: () => number;
     }
-  | { readonly kind: 'acquire-all'; readonly keys: readonly string[]; readonly types: readonly HeldType[] }
+  | {
+      readonly kind: 'acquire-all';
+      readonly keys: readonly string[];
+      readonly types: readonly HeldType[];
+      /** Of the first key. */
+      readonly owner: string;
+    }
   | {
       readonly kind: 'renew';
       readonly key: string;
@@ -49,30 +54,36 @@ export type Subject =
   | { readonly kind: 'raise'; readonly key: string; readonly token: number }
   | { readonly kind: 'force'; readonly key: string };
 
-/** If the client library sends a request twice, it reads the answer to the second copy. */
-export type Copy = 1 | 2;
+/** The number of a copy of a request, counted from 1. A client, or its library, may send a request more than once. */
+export type Copy = number;
 
-/** Is notified of what happens to one request. */
+/** Is notified of what becomes of a request of a process. */
 export interface RequestTrace {
-  /** The server has executed a copy. */
-  executed(reply: unknown, copy: Copy): void;
-  /** The server did not execute a copy, because it arrived after its deadline. */
-  late(copy: Copy): void;
-  /** A copy will never arrive. */
-  lost(copy: Copy): void;
-  /** The client library sends it again. */
-  resent(): void;
   answered(reply: unknown): void;
   failed(outcome: 'refused' | 'unknown'): void;
+}
+
+/** Is notified of what happens to a command for a server, which may contain several requests. */
+export interface CommandTrace {
+  /** It was written on a connection: once, or again on another one. */
+  written(): WrittenTrace;
+}
+
+/** Is notified of what becomes of a command on one connection. */
+export interface WrittenTrace {
+  /** The server executes it. */
+  execute(run: () => Reply): Reply;
+  /** It will never arrive. */
+  lost(): void;
+  answered(): void;
 }
 
 /** Is notified of every request of a simulation. */
 export interface LinkTrace {
   /** Whether it can say that a lease began with a message. Otherwise the processes ask the server. */
   readonly knowsGrants: boolean;
-  /**
-   * @param seen the highest token that the process has seen
-   * @param validUntil the time of the server's clock after which the request is not executed
-   */
-  sent(process: string, subject: Subject, seen: number, validUntil: number | undefined): RequestTrace;
+  /** A process asks its backend. */
+  asked(process: string, subject: Subject): RequestTrace;
+  /** A client library is given a command. Undefined: it is not traced. */
+  sent(process: string, server: SimulatedServer, name: string, args: readonly string[]): CommandTrace | undefined;
 }

@@ -1,5 +1,6 @@
 import type { SentCommand } from '../../../../lib/backends/redis/links/link.js';
 import type { Runtime } from '../../../../lib/backends/runtime.js';
+import type { CommandTrace } from './link-trace.js';
 import { ReplyError, type SimulatedConnection } from './simulated-connection.js';
 
 /** A command, with what the client library knows about it. */
@@ -20,6 +21,7 @@ export class SimulatedCommand implements SentCommand {
     readonly name: string,
     readonly args: readonly string[],
     private readonly runtime: Runtime,
+    readonly trace?: CommandTrace,
   ) {
     this.reply = new Promise((resolve, reject) => {
       this.resolve = resolve;

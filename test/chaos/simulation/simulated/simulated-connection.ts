@@ -79,18 +79,26 @@ export class SimulatedConnection implements ServerConnection {
     time.after(network.delay() + network.delay(), reach);
   }
 
-  /** @param answered receives the decoded reply, or a {@link ReplyError} */
-  request(execute: () => Reply, answered: (reply: unknown) => void, mishap: Mishap = {}): void {
+  /**
+   * @param answered receives the decoded reply, or a {@link ReplyError}
+   * @param vanished called if it does not arrive
+   */
+  request(
+    execute: () => Reply,
+    answered: (reply: unknown) => void,
+    mishap: Mishap = {},
+    vanished: () => void = () => {},
+  ): void {
     const { up, down, cable } = this;
     if (mishap.neverArrives) up.isDead = true;
     if (mishap.arrivesLater !== undefined) up.stall(mishap.arrivesLater);
     up.send(() => {
-      if (this.closedAtServer) return;
+      if (this.closedAtServer) return vanished();
       const reply = replyOf(execute);
       if (mishap.unanswered && !cable.network.calm) down.isDead = true;
       if (mishap.answeredLater !== undefined) down.stall(mishap.answeredLater);
       this.push(() => answered(reply));
-    });
+    }, vanished);
     if (mishap.resetAfter !== undefined) cable.time.after(mishap.resetAfter, () => this.tell(new Error('ECONNRESET')));
   }
 

@@ -57,7 +57,8 @@ export class SimulatedLink implements Link {
 
   send(name: string, args: readonly string[]): SimulatedCommand {
     const { process } = this.cable;
-    const command = new SimulatedCommand(name, args, process);
+    const trace = this.cable.trace?.sent(process.name, this.server, name, args);
+    const command = new SimulatedCommand(name, args, process, trace);
     if (this.closed) command.failed(new Error('the connection was closed'));
     else if (this.isReady) this.write(command, this.cable.network.fate());
     else this.waiting.push(command);
@@ -104,14 +105,17 @@ export class SimulatedLink implements Link {
     const [name, args] = command.abandoned ? ['ping', []] : [command.name, command.args.map(toBytes)];
     command.writtenOn(connection);
     this.written.push(command);
-    const { server, cable } = this;
+    const trace = command.abandoned ? undefined : command.trace?.written();
+    const run = () => this.server.execute(name, args);
     connection.request(
-      () => server.execute(cable.process.name, name, args),
+      () => (trace === undefined ? run() : trace.execute(run)),
       (reply) => {
         this.written = this.written.filter((other) => other !== command);
+        trace?.answered();
         command.answered(reply);
       },
       this.mishap(fate),
+      () => trace?.lost(),
     );
   }
 

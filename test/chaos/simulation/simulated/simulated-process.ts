@@ -1,3 +1,4 @@
+import { toClientId } from '../../../../lib/backends/owner-ids.js';
 import type { Runtime, Timer } from '../../../../lib/backends/runtime.js';
 import { nodeRuntime } from '../../../../lib/engine/node-runtime.js';
 import type { SeededRandom } from '../../../support/seeded-random.js';
@@ -116,6 +117,11 @@ export class SimulatedProcess implements Runtime {
     this.block(duration);
     // Its timers were stopped, too, so it notices the time only at its next heartbeat.
     this.onStall(this.awakeAt + duration + LONGEST_BEAT);
+  }
+
+  /** Its owner ids show that it serves the lines of locks. */
+  get clientId(): string {
+    return toClientId(`${this.name.replace('p', 'a').padStart(8, '0')}-0000-0000-8000-000000000000`);
   }
 
   setWallClock(by: number): void {

@@ -2,7 +2,6 @@ import {
   InProcessServer,
   type InProcessServerOptions,
 } from '../../../../lib/backends/redis/in-process/in-process-server.js';
-import { LuaError } from '../../../../lib/backends/redis/in-process/lua-table.js';
 import { type Reply, redisError } from '../../../../lib/backends/redis/in-process/redis-error.js';
 import { TRANSLATED_SCRIPTS } from '../../../../lib/backends/redis/in-process/translated-scripts.generated.js';
 import type { ChannelKind } from '../../../../lib/backends/redis/links/link.js';
@@ -23,10 +22,10 @@ export interface ServerConnection {
 
 /** Is notified of what happens on a server. */
 export interface ServerTrace {
-  /** It has executed a command. An error reply is an Error. */
-  executed(client: string, name: string, args: readonly string[], reply: Reply | LuaError): void;
-  /** All data is lost, or what was written lately. */
-  dataLost(): void;
+  /** It has published a message. */
+  published(channel: string, text: string): void;
+  /** All data is lost, or only what was written lately. */
+  dataLost(what: 'all' | 'latest'): void;
 }
 
 /**
@@ -86,19 +85,12 @@ export class SimulatedServer {
   }
 
   /**
-   * Executes a command of a client. Like a Redis that has just started, it knows no scripts.
+   * Executes a command. Like a Redis that has just started, it knows no scripts.
    *
    * @throws LuaError with the error reply
    */
-  execute(client: string, name: string, args: readonly string[]): Reply {
-    try {
-      const reply = this.run(name.toUpperCase(), args);
-      this.trace?.executed(client, name, args, reply);
-      return reply;
-    } catch (error) {
-      if (error instanceof LuaError) this.trace?.executed(client, name, args, error);
-      throw error;
-    }
+  execute(name: string, args: readonly string[]): Reply {
+    return this.run(name.toUpperCase(), args);
   }
 
   /** Stops the server for a while. Connections are kept. */
@@ -111,7 +103,7 @@ export class SimulatedServer {
     this.stop(duration);
     this.redis = this.start();
     if (keepsData) copyKeys(former, this.redis);
-    else this.trace?.dataLost();
+    else this.trace?.dataLost('all');
   }
 
   /** It stops in this many milliseconds. A replica that has what is written by now takes its place after a while. */
@@ -121,14 +113,14 @@ export class SimulatedServer {
     this.time.after(lag, () => {
       this.stop(duration);
       this.redis = replica;
-      this.trace?.dataLost();
+      this.trace?.dataLost('latest');
     });
   }
 
   /** FLUSHALL. */
   flush(): void {
     this.redis.keys.clear();
-    this.trace?.dataLost();
+    this.trace?.dataLost('all');
   }
 
   /** As if all scripts had been used before. */
@@ -175,6 +167,8 @@ export class SimulatedServer {
 }
 
 class PublishingServer extends InProcessServer {
+  private isPublishing = false;
+
   constructor(
     private readonly server: SimulatedServer,
     options: InProcessServerOptions,
@@ -184,7 +178,12 @@ class PublishingServer extends InProcessServer {
 
   override publish(kind: Exclude<ChannelKind, 'pattern'>, channel: string, text: string): number {
     const count = super.publish(kind, channel, text);
+    // Somebody else may publish something at once.
+    const { isPublishing } = this;
+    this.isPublishing = true;
+    if (!isPublishing) this.server.trace?.published(channel, text);
     this.server.onPublish(channel, text, count);
+    this.isPublishing = isPublishing;
     return count;
   }
 }

@@ -14,9 +14,9 @@ export class Stream {
     private readonly heldUntil: () => number,
   ) {}
 
-  send(arrived: () => void): void {
+  send(arrived: () => void, lost: () => void = () => {}): void {
     this.lastArrival = Math.max(this.time.now + this.network.delay(), this.lastArrival);
-    this.time.at(this.lastArrival, () => this.arrive(arrived));
+    this.time.at(this.lastArrival, () => this.arrive(arrived, lost));
   }
 
   /** Delays everything that follows. */
@@ -24,10 +24,10 @@ export class Stream {
     this.lastArrival = Math.max(this.lastArrival, this.time.now) + duration;
   }
 
-  private arrive(arrived: () => void): void {
-    if (this.isDead) return;
+  private arrive(arrived: () => void, lost: () => void): void {
+    if (this.isDead) return lost();
     const heldUntil = this.heldUntil();
-    if (heldUntil > this.time.now) this.time.at(heldUntil, () => this.arrive(arrived));
+    if (heldUntil > this.time.now) this.time.at(heldUntil, () => this.arrive(arrived, lost));
     else arrived();
   }
 }
