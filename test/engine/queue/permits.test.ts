@@ -1,5 +1,5 @@
 import { setTimeout as sleep } from 'node:timers/promises';
-import type { Wake } from '../../../lib/backends/lock-backend.js';
+import { BackendError, type Wake } from '../../../lib/backends/lock-backend.js';
 import {
   LockBusyError,
   LockConfigurationError,
@@ -309,6 +309,46 @@ describe('a lock that n may hold', () => {
     await lease.release();
     await (await runtime.until(second)).release();
     await others[1].release();
+  });
+
+  it('goes to one caller of a process whose place is granted it, although another one asked under that place', async () => {
+    const [ann, bob] = [await world.process(), await world.process()];
+    const { runtime, backend } = bob;
+    const two: LockOptions = { permits: 2 };
+    const [other] = await settled(ann, acquire(ann, 1, two));
+    const listens = latch();
+    backend.delaySubscriptions(listens.promise);
+    // Two ask side by side. One of them leaves, and its answer makes the next one wait for a message.
+    const early = acquire(bob, 1, two)[0];
+    const controller = new AbortController();
+    const left = errorOf(bob.locks.acquire('export', { ...two, signal: controller.signal }));
+    const [first] = acquire(bob, 1, two);
+    controller.abort();
+    const held = await runtime.until(early);
+    // While the permit goes to the first caller, which fails, the second one asks beside it, and enters the line.
+    const answer = latch();
+    backend.disturb(async () => {
+      await answer.promise;
+      throw new BackendError('no answer', 'unavailable', 'unknown');
+    }, 'transfer');
+    backend.disturb(refused, 'release');
+    const released = held.release();
+    await runtime.settle();
+    const [second] = acquire(bob, 1, two);
+    listens.open();
+    await runtime.settle();
+    answer.open();
+    await runtime.settle();
+    await other.release(); // grants the permit to bob's place
+    const lease = await runtime.until(first);
+    expect(await settled(bob, [second])).toHaveLength(0);
+    expect(await holders(bob)).toEqual([held.owner, lease.owner].sort());
+    backend.heal();
+    await lease.release();
+    const next = await runtime.until(second);
+    expect(next.owner).not.toBe(lease.owner);
+    await next.release();
+    await Promise.all([released, left]);
   });
 
   it('leaves the line while it holds permits and nobody waits', async () => {
