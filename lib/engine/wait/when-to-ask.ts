@@ -148,7 +148,9 @@ export class WhenToAsk {
 
   /** Called when no caller waits any more. */
   onEmpty(): void {
-    if (!this.standsBack) this.open();
+    // The next caller waits for the head start of others alone, and not for a lease that was in the way of the last one.
+    if (this.standsBack) this.rest('yielding', this.standsBackUntil - this.runtime.monotonic());
+    else this.open();
   }
 
   /** For how many more milliseconds it helps the next caller to keep this object, because it listens already. */

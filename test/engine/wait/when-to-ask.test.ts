@@ -400,6 +400,17 @@ describe('what decides when to ask again', () => {
     expect([when.resting, runtime.timers]).toEqual([false, 0]);
   });
 
+  it('is open after the head start of others when nobody waits any more, although the lock was busy for longer', async () => {
+    const { runtime, when, busy } = setUp();
+    busy(1_000);
+    when.standBack(HEAD_START);
+    busy(1_000);
+    when.onEmpty();
+    expect(when.resting).toBe(true);
+    await runtime.advance(HEAD_START + 2);
+    expect(when.resting).toBe(false);
+  });
+
   describe('is useful for the next caller', () => {
     /** Has waited for the lock, and got it. */
     const served = async () => {
