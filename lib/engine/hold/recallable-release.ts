@@ -122,7 +122,9 @@ export class RecallableRelease implements ReleaseRequest, Departing {
   private settle(reply: ReleaseReply | undefined, first: ReleaseListener): Promise<void> | undefined {
     if (this.leavesQueue()) {
       this.state = 'answered';
-      this.listener.releaseSettled(this.outcomeOf(reply));
+      const { listener } = this;
+      this.listener = UNAWAITED; // its lease may be collected before this object is
+      listener.releaseSettled(this.outcomeOf(reply));
     }
     return this.recalled && tellOutcome(first, this.recalled);
   }
