@@ -142,7 +142,7 @@ describe('the history checker, of semaphores and latches that are broken', () =>
     ['grant one permit too many', grantsOneTooMany, 'permits', ['no overlap', 'permits conserved']],
     ['lease one permit too many', leasesOneTooMany, 'permits', ['no overlap']],
     ['add permits twice', forgetsRequests, 'latePermitRequests', ['no overlap', 'permits conserved']],
-    ['announce no release', tellsNobody, 'permits', ['served in time', 'latches open once']],
+    ['announce no release', tellsNobody, 'permits', ['served in time', 'every caller answered']],
     ['do not renew', renewsNothing, 'permits', ['no overlap', 'permits kept']],
     ['open a latch too early', opensEarly, 'permits', ['latches open once']],
   ];

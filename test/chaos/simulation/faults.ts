@@ -18,10 +18,11 @@ const UPSET = 1_100;
 const LONGEST_BELIEF = 2_900;
 
 function announceLoss(simulation: Simulation): void {
-  const { server, time } = simulation;
+  const { servers, time } = simulation;
+  const behind = Math.max(...servers.map((server) => server.behind));
   // Until its clock has caught up, tokens grow only for processes that have seen the last ones.
-  simulation.upset('the server lost its data', Math.max(UPSET, server.behind + 100), {
-    forgetsTokens: server.behind > 0,
+  simulation.upset('the servers lost their data', Math.max(UPSET, behind + 100), {
+    forgetsTokens: behind > 0,
     reportedBy: time.now + LONGEST_BELIEF,
   });
 }
@@ -53,24 +54,22 @@ const restart: Fault = ({ servers }, _member, chance) => chance.pick(servers).re
 
 const loseData: Fault = (simulation, _member, chance) => {
   announceLoss(simulation);
-  simulation.server.restart(chance.between(20, 500), false);
+  for (const server of simulation.servers) server.restart(chance.between(20, 500), false);
 };
 
 /** FLUSHALL. All clients stay connected, and the next request arrives a moment later. */
 const flush: Fault = (simulation) => {
   announceLoss(simulation);
-  simulation.server.flush();
+  for (const server of simulation.servers) server.flush();
 };
 
 /** A replica becomes the master that has not received the latest writes. What was granted by them is granted again. */
 const failOver: Fault = (simulation, _member, chance) => {
   const lag = chance.between(0, 50);
   const pause = chance.between(100, 500);
-  simulation.upset('a failover lost the latest writes', UPSET + lag + pause, {
-    forgetsTokens: true,
-    reportedBy: simulation.time.now + LONGEST_BELIEF,
-  });
-  simulation.server.failOver(lag, pause);
+  const duration = UPSET + lag + pause;
+  simulation.upset('a failover lost the latest writes', duration, { forgetsTokens: true });
+  chance.pick(simulation.servers).failOver(lag, pause);
 };
 
 /** SCRIPT FLUSH. */
@@ -78,15 +77,16 @@ const forgetScripts: Fault = ({ servers }, _member, chance) => chance.pick(serve
 
 /** As if the whole machine were restored from an old snapshot: neither its data nor its clock can be relied on. */
 const loseDataAndTime: Fault = (simulation, member, chance) => {
-  simulation.server.setClock(-chance.between(1, 1_000));
+  for (const server of simulation.servers) server.setClock(-chance.between(1, 1_000));
   loseData(simulation, member, chance);
 };
 
-const setServerClockBack: Fault = ({ server }, _member, chance) => server.setClock(-chance.between(1, 1_000));
+const setServerClockBack: Fault = ({ servers }, _member, chance) =>
+  chance.pick(servers).setClock(-chance.between(1, 1_000));
 
 const advanceServerClock: Fault = (simulation, _member, chance) => {
   simulation.upset("the server's clock was advanced", UPSET);
-  simulation.server.setClock(chance.between(1, 1_000));
+  chance.pick(simulation.servers).setClock(chance.between(1, 1_000));
 };
 
 const forceRelease: Fault = (simulation, member, chance) => {

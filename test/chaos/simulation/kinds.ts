@@ -40,7 +40,7 @@ export interface ScheduleKind {
   readonly longLeases?: boolean;
   /** How long leases are that are renewed, chosen between these two. Default: 300 to 1,000 ms, or much longer. */
   readonly leases?: readonly [least: number, most: number];
-  /** Each name is in a separate slot, as on a cluster, so several names are acquired one by one. */
+  /** The servers are always a cluster: each name is in a slot of its own, so several names are acquired one by one. */
   readonly scattered?: boolean;
   /** Nothing ever goes wrong: no lease is lost, and a free lock goes to a waiting caller without delay. */
   readonly flawless: boolean;

@@ -67,7 +67,7 @@ export interface SimulationOptions extends Pick<Surroundings, 'disguise' | 'disg
 }
 
 /**
- * One schedule, determined by one seed: some processes on one server, what their callers do, how the network behaves,
+ * One schedule, determined by one seed: some processes on one server or a cluster, what their callers do, how the network behaves,
  * and which faults occur. In the first act, all of this happens at once. Then the faults end, and all waiting callers
  * must be served. The second act begins when the last effects of the faults have expired. Everything must then work as
  * if there had been no faults.
@@ -109,8 +109,9 @@ export class Simulation {
       unheard: this.kind.unheard,
     };
     this.network = new Network(this.conditions, this.fork());
-    const nodes = this.kind.scattered ? NODES : 1;
-    const rates = Array.from({ length: nodes }, () => this.rate());
+    // A trace is of a cluster only if its kind is.
+    const isCluster = options.trace === undefined && chance.chance(0.15);
+    const rates = Array.from({ length: this.kind.scattered || isCluster ? NODES : 1 }, () => this.rate());
     // The specifications know one clock of the servers.
     this.servers = rates.map(
       (rate, index) => new SimulatedServer(this.time, options.trace ? rates[0] : rate, 0, `node-${index + 1}`),

@@ -12,7 +12,7 @@ describe('the engine, when requests arrive after their callers have left', () =>
     let found = false;
     for (let seed = 1; seed <= 60 && !found; seed++) {
       const { verdict } = await simulate(seed, { kind: 'lateRequests' });
-      found = leftLock.test(verdict.explanation);
+      found = verdict.violations.some(({ message }) => leftLock.test(message));
     }
     forgotten.restore();
     expect(found).toBe(true);

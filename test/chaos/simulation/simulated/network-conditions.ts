@@ -1,23 +1,23 @@
 import type { SeededRandom } from '../../../support/seeded-random.js';
 
-/** What may happen to a command between a process and the server. */
+/** What happens to a connection when a command is written on it. What follows on the connection shares its fate. */
 export type Fate =
   | 'answered'
-  /** It was never sent, and the caller knows that. */
+  /** It breaks before that, and the command fails. */
   | 'refused'
-  /** It never arrived, and nobody knows that. */
+  /** The command never arrives, and perhaps nobody is told. */
   | 'lost'
-  /** It was executed, but its answer was lost. */
+  /** The command is executed, but its answer never arrives, and perhaps nobody is told. */
   | 'unanswered'
-  /** It was executed, its answer was lost with the connection, and the client sent it again. */
+  /** The same, and the client is soon told that the connection broke. One like ioredis sends the command again. */
   | 'resent'
-  /** It takes very long, and the client sends a second copy, which is answered first. */
-  | 'twice'
-  /** It takes very long, perhaps longer than the caller waits for its answer. */
+  /** The command takes very long, perhaps longer than the caller waits for its answer. */
   | 'late'
-  /** It is delayed on a connection that is replaced, so later commands arrive before it. */
+  /** The same, and the client is soon told that the connection broke. What it sends next arrives earlier. */
+  | 'twice'
+  /** The same, and the client is told later, or not at all. */
   | 'overtaken'
-  /** It is executed, and its answer takes almost as long as the caller waits for it. */
+  /** The command is executed, and its answer takes almost as long as the caller waits for it. */
   | 'answeredLate';
 
 /** The properties of the network. Probabilities apply to each command or message. */
@@ -27,7 +27,7 @@ export interface NetworkConditions {
   /** The probability that something takes ten times as long. */
   readonly slow: number;
   readonly fates: Readonly<Partial<Record<Exclude<Fate, 'answered'>, number>>>;
-  /** The probability that a release message is lost. */
+  /** The probability that a message is lost, and all that follow on its connection. */
   readonly unheard: number;
 }
 

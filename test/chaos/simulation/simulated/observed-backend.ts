@@ -42,10 +42,6 @@ export class ObservedBackend {
       synchronizers: this.permits(synchronizers),
       line: this.line(),
       subscribe: (...request) => this.counted(backend.subscribe(...request)),
-      // These are in tests of their own.
-      waits: undefined,
-      flights: undefined,
-      directory: undefined,
     });
   }
 

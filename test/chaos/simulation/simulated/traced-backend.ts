@@ -24,6 +24,10 @@ export function tracedBackend(backend: LockBackend, process: string, trace: Link
     trace.knowsGrants ? request : withoutNonce(request);
 
   return differing<QuorumMember>(backend as QuorumMember, {
+    // The specifications know nothing of these.
+    waits: undefined,
+    flights: undefined,
+    directory: undefined,
     acquire: (request) => tell(acquisition(request), () => backend.acquire(allowed(request))),
     acquireAll: (requests) => {
       const [{ owner }] = requests;
