@@ -57,7 +57,8 @@ export function notPassedOver(most: number): Rule {
  *
  * @param permits how many permits there are, by the semaphore's name. A semaphore counts as free while it has enough
  *   permits for one of the waiting callers. A lock with `permits` counts as free while it has room for every caller
- * @param most how many milliseconds may pass between one holder and the next: a few round trips to the backend
+ * @param most how many milliseconds may pass between one holder and the next: a few round trips to the backend. Of several
+ *   places, each grant begins that time anew, because callers hold them for less time than an answer takes
  * @param since when the faults were over
  * @param lapseNoticed how much later the first in line may learn that a lease has ended which nobody released: when it
  *   refreshes its place, because its timer is that of an earlier holder
@@ -93,7 +94,7 @@ export function servedInTime(permits: ReadonlyMap<string, number>, most: number,
         else if (step.wish < 0) wishes.splice(wishes.indexOf(-step.wish), 1);
         waiters += step.waiters;
         if (!isFree() || waiters === 0) free = undefined;
-        else if (!stoodFree) free = step.at;
+        else if (!stoodFree || step.taken > 0) free = step.at;
       }
     }
     return violations;
