@@ -56,7 +56,8 @@ export function damaged(trace: AnyTrace, damage: Damage, chance: SeededRandom): 
   const copy = [...steps];
   // Steps of other locks matter to this one only as far as they move the clock of tokens. The last step is the check
   // that nothing is left.
-  const at = chance.pick(indexes(steps, ({ e }, n) => !e.startsWith('other') && n <= steps.length - 3));
+  const places = indexes(steps, ({ e }, n) => !e.startsWith('other') && n <= steps.length - 3);
+  const at = chance.pick(places);
   let where = at;
   const replace = (index: number, fields: Partial<Step>) => {
     where = index;
@@ -69,11 +70,13 @@ export function damaged(trace: AnyTrace, damage: Damage, chance: SeededRandom): 
     case 'doubled':
       copy.splice(at, 0, copy[at]);
       break;
-    case 'swapped':
-      [copy[at], copy[at + 1]] = [copy[at + 1], copy[at]];
+    case 'swapped': {
+      where = hasOrder(steps, at) ? at : chance.pick(places.filter((n) => hasOrder(steps, n)));
+      [copy[where], copy[where + 1]] = [copy[where + 1], copy[where]];
       break;
+    }
     case 'time changed':
-      replace(at, { t: copy[at].t + changeOf(chance) });
+      replace(at, { t: copy[at].t + 10 * changeOf(chance) });
       break;
     case 'token changed': {
       const index = chance.pick(indexes(steps, (step) => 'token' in step));
@@ -177,6 +180,17 @@ export function damaged(trace: AnyTrace, damage: Damage, chance: SeededRandom): 
     trace: { ...trace, name, steps: copy },
     refusedAt: IS_REFUSED_THERE.includes(damage) ? where + 1 : undefined,
   };
+}
+
+/** What two calls do at the same moment has none, nor have two requests that are sent then. */
+function hasOrder(steps: readonly Step[], at: number): boolean {
+  const [one, other] = [steps[at], steps[at + 1]];
+  const areIndependent = isOfCall(one) && isOfCall(other) && (one.call ?? one.id) !== (other.call ?? other.id);
+  return !areIndependent || one.t !== other.t;
+}
+
+function isOfCall({ e, call }: Step): boolean {
+  return e === 'send' || call !== undefined;
 }
 
 function isOfPlace({ e }: Step): boolean {

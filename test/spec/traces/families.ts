@@ -116,7 +116,8 @@ export const FAMILIES: readonly Family[] = [
     damaged: 100,
     damages: [...COMMON, 'owner changed', 'answer changed', 'holder changed'],
     occurs: [
-      MISHAPS,
+      // In `places`, nothing is lost.
+      { ...MISHAPS, least: 15 },
       { what: 'a line', least: 10, in: entersLine },
       { what: 'several holders', least: 12, in: ({ holders }) => ((holders as []) ?? []).length > 1 },
     ],
