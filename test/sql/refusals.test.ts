@@ -201,7 +201,7 @@ describe.each(['rowLocks', 'advisoryLocks'] as const)('options of %s', (which) =
     [{ url: 'postgres://db/x', connections: 0 }, /connections is 0/],
     [{ url: 'postgres://db/x', conections: 1 }, /no option 'conections'/],
     [{ url: 'mysql://db/x?sslmode=strict' }, /sslmode that is not known/],
-    [{ url: 'mysql://db/x', singlePrimary: 'yes' }, /singlePrimary must be true or false/],
+    [{ url: 'mysql://db/x', singlePrimary: 'yes' }, /singlePrimary is 'yes'; it must be true or false/],
     [{ pool: {} }, /pool must be a pg or mysql2 pool/],
   ])('refuses %j', (options, message) => {
     const make = () => SQL_LOCKS[which](options as never);
