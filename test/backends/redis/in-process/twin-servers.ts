@@ -149,11 +149,17 @@ export class TwinServers {
 /** A hash has no order: Redis tells that of small ones, and any of large ones. */
 function inOrder(keys: unknown): unknown {
   return (keys as [string, string, unknown, number][]).map(([key, type, value, left]) => {
+    if (type === 'zset') return [key, type, (value as string[]).map(inOneWay), left];
     if (type !== 'hash') return [key, type, value, left];
     const entries = value as string[];
     const fields = entries.flatMap((field, i) => (i % 2 === 0 ? [`${field} = ${entries[i + 1]}`] : []));
     return [key, type, fields.sort(), left];
   });
+}
+
+/** A score above 2^53 has an exponent in some versions of Redis, and all its digits in Redis 8. */
+function inOneWay(score: string, i: number): string {
+  return i % 2 === 1 && Math.abs(Number(score)) > Number.MAX_SAFE_INTEGER ? String(Number(score)) : score;
 }
 
 /** A script tells clients in the order of a Lua table, which is any. */
