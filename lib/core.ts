@@ -25,8 +25,8 @@ export type { FlightSerializer, Json, JsonResult } from './engine/flights/serial
 export type { Leadership, LeadOptions } from './engine/leadership/leadership.js';
 export type { DetachOptions, Lease, MultiLease } from './engine/lease/lease.js';
 export { nodeRuntime } from './engine/node-runtime.js';
-export type { PermitLease } from './engine/permits/permit-lease.js';
 export { currentLease, outsideLocks } from './engine/scope/lock-scope.js';
+export type { PermitLease } from './engine/synchronizers/permit-lease.js';
 export type { Duration } from './engine/terms/duration.js';
 export type { LockNames } from './engine/terms/lock-name.js';
 export { type LockNamePart, lockName } from './engine/terms/lock-name-tag.js';

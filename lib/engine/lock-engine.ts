@@ -15,7 +15,6 @@ import { announceAcquired, startTime } from './lease/lease-events.js';
 import type { LockLease } from './lease/lock-lease.js';
 import { LockInspector } from './lock-inspector.js';
 import { LockTable } from './lock-table.js';
-import { Synchronizers } from './permits/synchronizers.js';
 import { kindOf } from './queue/ways-of-asking.js';
 import { holdWhile } from './scope/hold-while.js';
 import { lockScopes } from './scope/lock-scope.js';
@@ -23,6 +22,7 @@ import { findReentry, reenter } from './scope/reentry.js';
 import { type EngineSettings, Services } from './services.js';
 import { acquireSeveral, LocksOfOneService } from './several/locks-of-one-service.js';
 import { Shutdown } from './shutdown.js';
+import { Synchronizers } from './synchronizers/synchronizers.js';
 import {
   assertDetachable,
   assertFlights,

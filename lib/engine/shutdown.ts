@@ -1,7 +1,7 @@
 import { LockAbortedError } from './errors.js';
-import type { Synchronizers } from './permits/synchronizers.js';
 import { leasesWaitingFor, type ScopedLease } from './scope/lock-scope.js';
 import type { Services } from './services.js';
+import type { Synchronizers } from './synchronizers/synchronizers.js';
 import type { AwaitingQueue } from './wait/awaited.js';
 import type { Caller } from './wait/caller.js';
 import { settlesWithin } from './wait/settles-within.js';

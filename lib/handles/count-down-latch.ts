@@ -1,7 +1,7 @@
 import { printsAs } from '../backends/prints-as.js';
 import type { LockEngine } from '../engine/lock-engine.js';
-import type { Synchronizer } from '../engine/permits/synchronizer.js';
-import { countDown, deleteLatch, trySetCount } from '../engine/permits/synchronizer-changes.js';
+import type { Synchronizer } from '../engine/synchronizers/synchronizer.js';
+import { countDown, deleteLatch, trySetCount } from '../engine/synchronizers/synchronizer-changes.js';
 import { type Duration, FOREVER } from '../engine/terms/duration.js';
 import { falseWhenBusy } from '../engine/wait/null-when-busy.js';
 import { toCount } from './to-count.js';

@@ -2,15 +2,15 @@ import { printsAs } from '../backends/prints-as.js';
 import type { PermitCounts } from '../backends/synchronizer-backend.js';
 import { LockConfigurationError, LockNotOwnedError } from '../engine/errors.js';
 import type { LockEngine } from '../engine/lock-engine.js';
-import type { PermitLease } from '../engine/permits/permit-lease.js';
-import { MAX_LEASED_PERMITS } from '../engine/permits/permit-sources.js';
-import type { Synchronizer } from '../engine/permits/synchronizer.js';
+import type { PermitLease } from '../engine/synchronizers/permit-lease.js';
+import { MAX_LEASED_PERMITS } from '../engine/synchronizers/permit-sources.js';
+import type { Synchronizer } from '../engine/synchronizers/synchronizer.js';
 import {
   addLeasedPermits,
   giveLeasedPermits,
   setPermits,
   trySetLeasedPermits,
-} from '../engine/permits/synchronizer-changes.js';
+} from '../engine/synchronizers/synchronizer-changes.js';
 import { type Duration, toFixedLease, toLeaseTime } from '../engine/terms/duration.js';
 import { nullWhenBusy } from '../engine/wait/null-when-busy.js';
 import { initialPermits, type SemaphoreOptions } from './semaphore-options.js';

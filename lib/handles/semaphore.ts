@@ -1,13 +1,13 @@
 import { printsAs } from '../backends/prints-as.js';
 import type { LockEngine } from '../engine/lock-engine.js';
-import type { Synchronizer } from '../engine/permits/synchronizer.js';
+import type { Synchronizer } from '../engine/synchronizers/synchronizer.js';
 import {
   addCountedPermits,
   addPermitsIfExists,
   drainPermits,
   releasePermits,
   trySetCountedPermits,
-} from '../engine/permits/synchronizer-changes.js';
+} from '../engine/synchronizers/synchronizer-changes.js';
 import type { Duration } from '../engine/terms/duration.js';
 import { falseWhenBusy } from '../engine/wait/null-when-busy.js';
 import { initialPermits, type SemaphoreOptions } from './semaphore-options.js';

@@ -13,7 +13,7 @@ import type { ClientIdentity } from '../engine/clients/client-record-writer.js';
 import { type HolderClient, holderIn } from '../engine/clients/describe-holder.js';
 import { LockConfigurationError, LockKeyError } from '../engine/errors.js';
 import type { LockEngine } from '../engine/lock-engine.js';
-import { isPermitOf, PermitHolders } from '../engine/permits/permit-id.js';
+import { isPermitOf, PermitHolders } from '../engine/synchronizers/permit-id.js';
 import { checkOptions, type OptionTable, rule, wholeNumber } from '../engine/terms/option-table.js';
 import { type LockClient, toLockClient } from './lock-client.js';
 import { PROBE_NAME } from './service-health.js';

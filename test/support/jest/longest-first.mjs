@@ -13,7 +13,7 @@ const LONGEST = [
   'engine/lease/released-by-force',
   'service/inspection/clients',
   'backends/quorum/outages',
-  'engine/permits/lost-answers',
+  'engine/synchronizers/lost-answers',
 ];
 
 /** Runs the suites that take longest first, and the others in jest's own order. */

@@ -1,4 +1,4 @@
-import { isPermitOf, newPermitId, PermitHolders } from '../../../lib/engine/permits/permit-id.js';
+import { isPermitOf, newPermitId, PermitHolders } from '../../../lib/engine/synchronizers/permit-id.js';
 
 const CLIENT = '01234567-89ab-4cde-8f01-23456789abcd';
 const UUID = 'fedcba98-7654-4321-8fed-cba987654321';

@@ -1,8 +1,8 @@
 import type { ClientRecord } from '../../../lib/backends/lock-backend.js';
 import type { SynchronizerState } from '../../../lib/backends/synchronizer-state.js';
-import { describeObstacle } from '../../../lib/engine/permits/describe-obstacle.js';
-import { newPermitId } from '../../../lib/engine/permits/permit-id.js';
 import type { Services } from '../../../lib/engine/services.js';
+import { describeObstacle } from '../../../lib/engine/synchronizers/describe-obstacle.js';
+import { newPermitId } from '../../../lib/engine/synchronizers/permit-id.js';
 
 const clientId = (n: number) => `${n}`.padStart(8, '0').concat('-0000-4000-8000-000000000000');
 const ME = clientId(0);

@@ -4,16 +4,16 @@ import { MemoryStore } from '../../../lib/backends/redis/in-process/memory-store
 import type { Subscription, Wake } from '../../../lib/backends/subscription.js';
 import type { RequestId } from '../../../lib/backends/synchronizer-backend.js';
 import { LockAbortedError, LockBusyError, LockKeyError, LockUnavailableError } from '../../../lib/engine/errors.js';
+import { LockScope, lockScopes, type ScopedLease } from '../../../lib/engine/scope/lock-scope.js';
+import { ShareGates } from '../../../lib/engine/scope/share-gate.js';
+import { Services } from '../../../lib/engine/services.js';
 import {
   type GrantResult,
   PermitQueue,
   type PermitRequest,
   type PermitSource,
   PermitWaiter,
-} from '../../../lib/engine/permits/permit-queue.js';
-import { LockScope, lockScopes, type ScopedLease } from '../../../lib/engine/scope/lock-scope.js';
-import { ShareGates } from '../../../lib/engine/scope/share-gate.js';
-import { Services } from '../../../lib/engine/services.js';
+} from '../../../lib/engine/synchronizers/permit-queue.js';
 import { FOREVER } from '../../../lib/engine/terms/duration.js';
 import { waitEndedError } from '../../../lib/engine/wait/wait-errors.js';
 import { ENGINE_DEFAULTS } from '../../support/engine-defaults.js';

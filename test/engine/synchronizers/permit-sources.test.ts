@@ -1,15 +1,15 @@
 import { BackendError } from '../../../lib/backends/backend-error.js';
 import type { SynchronizerBackend } from '../../../lib/backends/synchronizer-backend.js';
 import { LeaseClock } from '../../../lib/engine/hold/lease-clock.js';
-import { PermitWaiter } from '../../../lib/engine/permits/permit-queue.js';
+import { PermitWaiter } from '../../../lib/engine/synchronizers/permit-queue.js';
 import {
   CountedPermits,
   LeasedPermits,
   type LeasedPermitTerms,
   OpenLatch,
-} from '../../../lib/engine/permits/permit-sources.js';
-import type { RenewedPermits } from '../../../lib/engine/permits/renewed-permits.js';
-import type { Synchronizer } from '../../../lib/engine/permits/synchronizer.js';
+} from '../../../lib/engine/synchronizers/permit-sources.js';
+import type { RenewedPermits } from '../../../lib/engine/synchronizers/renewed-permits.js';
+import type { Synchronizer } from '../../../lib/engine/synchronizers/synchronizer.js';
 import { FOREVER, type Milliseconds } from '../../../lib/engine/terms/duration.js';
 import { VirtualRuntime } from '../../support/runtime/virtual-runtime.js';
 

@@ -10,11 +10,11 @@ import {
   LockLostError,
   LockUnavailableError,
 } from '../../../lib/engine/errors.js';
-import type { PermitLease } from '../../../lib/engine/permits/permit-lease.js';
-import type { Synchronizer } from '../../../lib/engine/permits/synchronizer.js';
-import { addCountedPermits, setPermits, trySetCount } from '../../../lib/engine/permits/synchronizer-changes.js';
-import { Synchronizers } from '../../../lib/engine/permits/synchronizers.js';
 import { Services } from '../../../lib/engine/services.js';
+import type { PermitLease } from '../../../lib/engine/synchronizers/permit-lease.js';
+import type { Synchronizer } from '../../../lib/engine/synchronizers/synchronizer.js';
+import { addCountedPermits, setPermits, trySetCount } from '../../../lib/engine/synchronizers/synchronizer-changes.js';
+import { Synchronizers } from '../../../lib/engine/synchronizers/synchronizers.js';
 import { FOREVER, type Milliseconds } from '../../../lib/engine/terms/duration.js';
 import { ENGINE_DEFAULTS } from '../../support/engine-defaults.js';
 import { ms, RecordingLogger } from '../../support/lock-world.js';

@@ -1,7 +1,7 @@
 import type { SynchronizerBackend } from '../../../lib/backends/synchronizer-backend.js';
-import { SemaphoreWarnings } from '../../../lib/engine/permits/semaphore-warnings.js';
-import type { Synchronizer } from '../../../lib/engine/permits/synchronizer.js';
 import type { Services } from '../../../lib/engine/services.js';
+import { SemaphoreWarnings } from '../../../lib/engine/synchronizers/semaphore-warnings.js';
+import type { Synchronizer } from '../../../lib/engine/synchronizers/synchronizer.js';
 
 describe('the warnings about a semaphore', () => {
   let lines: string[];

@@ -1,5 +1,7 @@
 import { BackendError } from '../../../lib/backends/backend-error.js';
 import type { RequestId, SynchronizerBackend } from '../../../lib/backends/synchronizer-backend.js';
+import { LockScope, lockScopes, type ScopedLease } from '../../../lib/engine/scope/lock-scope.js';
+import { ShareGates } from '../../../lib/engine/scope/share-gate.js';
 import {
   addCountedPermits,
   addLeasedPermits,
@@ -15,9 +17,7 @@ import {
   trySetCount,
   trySetCountedPermits,
   trySetLeasedPermits,
-} from '../../../lib/engine/permits/synchronizer-changes.js';
-import { LockScope, lockScopes, type ScopedLease } from '../../../lib/engine/scope/lock-scope.js';
-import { ShareGates } from '../../../lib/engine/scope/share-gate.js';
+} from '../../../lib/engine/synchronizers/synchronizer-changes.js';
 import { VirtualRuntime } from '../../support/runtime/virtual-runtime.js';
 import { errorOf, latch } from '../../support/section.js';
 

@@ -1,6 +1,6 @@
-import { SemaphoreWarnings } from '../../../lib/engine/permits/semaphore-warnings.js';
-import type { Synchronizer } from '../../../lib/engine/permits/synchronizer.js';
 import type { Services } from '../../../lib/engine/services.js';
+import { SemaphoreWarnings } from '../../../lib/engine/synchronizers/semaphore-warnings.js';
+import type { Synchronizer } from '../../../lib/engine/synchronizers/synchronizer.js';
 import type { LockService } from '../../../lib/service/lock-service.js';
 import { asleep, watch } from '../../support/asleep.js';
 import { backendOf, openWorld, STORES } from '../../support/lock-world.js';

@@ -1,6 +1,6 @@
 import { LockLostError } from '../../../lib/engine/errors.js';
-import { HeldPermitLease } from '../../../lib/engine/permits/permit-lease.js';
-import type { Synchronizer } from '../../../lib/engine/permits/synchronizer.js';
+import { HeldPermitLease } from '../../../lib/engine/synchronizers/permit-lease.js';
+import type { Synchronizer } from '../../../lib/engine/synchronizers/synchronizer.js';
 
 const SEMAPHORE = { name: 'mail', what: "the semaphore 'mail'" } as Synchronizer;
 const lossOf = (message: string) => new LockLostError(message, 'mail');
