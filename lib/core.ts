@@ -3,7 +3,7 @@ export type { HeldType, LockType } from './backends/lock-backend.js';
 export { MemoryBackend } from './backends/redis/in-process/memory-backend.js';
 export { MemoryStore } from './backends/redis/in-process/memory-store.js';
 export type { SemaphoreType, SynchronizerType } from './backends/synchronizer-state.js';
-export type { HolderClient } from './engine/clients/describe-holder.js';
+export type { HolderClient } from './engine/describe-holder.js';
 export {
   type DeadlockMember,
   LockAbortedError,
@@ -18,12 +18,13 @@ export {
   LockUnavailableError,
   LockUpgradeError,
 } from './engine/errors.js';
+export type { AcquireMessage, HoldMessage, PointMessages } from './engine/events/channels.js';
 export type { AcquireOutcome, LockEvent, LockEventName, LockEvents, OwnerEvent } from './engine/events/lock-events.js';
 export type { LockLogger } from './engine/events/lock-logger.js';
 export type { FlightOptions } from './engine/flights/flight-terms.js';
 export type { FlightSerializer, Json, JsonResult } from './engine/flights/serialize-result.js';
 export type { Leadership, LeadOptions } from './engine/leadership/leadership.js';
-export type { DetachOptions, Lease, MultiLease } from './engine/lease/lease.js';
+export type { DetachOptions, Lease, MultiLease } from './engine/lease.js';
 export { nodeRuntime } from './engine/node-runtime.js';
 export { currentLease, outsideLocks } from './engine/scope/lock-scope.js';
 export type { PermitLease } from './engine/synchronizers/permit-lease.js';
@@ -31,7 +32,6 @@ export type { Duration } from './engine/terms/duration.js';
 export type { LockNames } from './engine/terms/lock-name.js';
 export { type LockNamePart, lockName } from './engine/terms/lock-name-tag.js';
 export type { AdoptOptions, LockOptions, ReleaseMode } from './engine/terms/lock-options.js';
-export type { AcquireMessage, HoldMessage, PointMessages } from './engine/trace/channels.js';
 export type { CountDownLatch } from './handles/count-down-latch.js';
 export type { FairLock } from './handles/fair-lock.js';
 export type { FencedLock } from './handles/fenced-lock.js';

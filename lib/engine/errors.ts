@@ -1,4 +1,4 @@
-import type { HolderClient } from './clients/describe-holder.js';
+import type { HolderClient } from './describe-holder.js';
 
 const BRANDS = Symbol.for('nestjs-redis-lock.errors');
 

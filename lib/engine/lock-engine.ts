@@ -1,8 +1,10 @@
 import { isOwnerOf } from '../backends/owner-ids.js';
 import type { Activity } from './active-work.js';
-import { adoptLock } from './detached/adopt-lock.js';
+import { adoptLock } from './adopt-lock.js';
+import { holdWhile } from './body/hold-while.js';
 import { readTicket } from './detached/lease-ticket.js';
 import { callSite } from './events/call-site.js';
+import { announceAcquired, startTime } from './events/lease-events.js';
 import type { LockEventName, LockEvents } from './events/lock-events.js';
 import { type FlightOptions, type FlightTerms, toFlightTerms } from './flights/flight-terms.js';
 import type { FlightSerializer } from './flights/serialize-result.js';
@@ -10,15 +12,14 @@ import { singleFlight } from './flights/single-flight.js';
 import type { HeldLock } from './hold/held-lock.js';
 import { Candidate, checkLeadOptions, standByTerms } from './leadership/candidate.js';
 import type { Leadership, LeadOptions } from './leadership/leadership.js';
-import type { Lease } from './lease/lease.js';
-import { announceAcquired, startTime } from './lease/lease-events.js';
 import type { LockLease } from './lease/lock-lease.js';
+import type { Lease } from './lease.js';
 import { LockInspector } from './lock-inspector.js';
 import { LockTable } from './lock-table.js';
+import { beginWait, mayWait } from './queue/begin-wait.js';
 import { kindOf } from './queue/ways-of-asking.js';
-import { holdWhile } from './scope/hold-while.js';
+import { findReentry, reenter } from './reentry/reentry.js';
 import { lockScopes } from './scope/lock-scope.js';
-import { findReentry, reenter } from './scope/reentry.js';
 import { type EngineSettings, Services } from './services.js';
 import { acquireSeveral, LocksOfOneService } from './several/locks-of-one-service.js';
 import { Shutdown } from './shutdown.js';
@@ -46,7 +47,6 @@ import {
   toTerms,
 } from './terms/lock-options.js';
 import { isTraced, traceAcquisition } from './trace/trace-acquisition.js';
-import { beginWait, mayWait } from './wait/begin-wait.js';
 import { abortedError } from './wait/caller.js';
 import { nullWhenBusy } from './wait/null-when-busy.js';
 import { shutdownError } from './wait/wait-errors.js';

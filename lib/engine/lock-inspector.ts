@@ -6,7 +6,7 @@ import {
   withReason,
 } from '../backends/lock-backend.js';
 import type { SynchronizerState } from '../backends/synchronizer-state.js';
-import type { HolderClient } from './clients/describe-holder.js';
+import type { HolderClient } from './describe-holder.js';
 import { LockKeyError, LockUnavailableError } from './errors.js';
 import type { Services } from './services.js';
 import { toKey, toLockName } from './terms/lock-name.js';

@@ -3,7 +3,7 @@ import type { HeldLock, LockWaiter } from './hold/held-lock.js';
 import { LockLease } from './lease/lock-lease.js';
 import { FairQueue } from './queue/fair-queue.js';
 import { LockQueue } from './queue/lock-queue.js';
-import type { LocalQueue, QueueKind } from './queue/queue-table.js';
+import type { LocalQueue, QueueKind } from './queue-table.js';
 import type { EnteredGate } from './scope/share-gate.js';
 import type { Services } from './services.js';
 import type { AcquisitionTerms } from './terms/lock-options.js';

@@ -2,9 +2,9 @@ import { LockAbortedError } from './errors.js';
 import { leasesWaitingFor, type ScopedLease } from './scope/lock-scope.js';
 import type { Services } from './services.js';
 import type { Synchronizers } from './synchronizers/synchronizers.js';
+import { settlesWithin } from './time/settles-within.js';
 import type { AwaitingQueue } from './wait/awaited.js';
 import type { Caller } from './wait/caller.js';
-import { settlesWithin } from './wait/settles-within.js';
 import { waitEndedError } from './wait/wait-errors.js';
 
 /** How much of the last commandTimeout is reserved for closing connections at most, in milliseconds. */

@@ -1,9 +1,9 @@
 import { printsAs } from '../backends/prints-as.js';
 import { LockConfigurationError, LockError, LockLostError, LockNotOwnedError } from '../engine/errors.js';
-import type { Lease } from '../engine/lease/lease.js';
 import { leaseController } from '../engine/lease/lease-controller.js';
 import { LockLease } from '../engine/lease/lock-lease.js';
 import { printedLease } from '../engine/lease/printed-lease.js';
+import type { Lease } from '../engine/lease.js';
 import type { LockEngine } from '../engine/lock-engine.js';
 import { checkResult } from '../engine/scope/body-result.js';
 import { LockScope, lockScopes, scopeAround } from '../engine/scope/lock-scope.js';

@@ -5,8 +5,8 @@ import { LockBusyError, LockLostError, LockUnavailableError } from '../engine/er
 import type { BusyLock, WantedGroup } from '../engine/several/all-or-none.js';
 import type { Wanted } from '../engine/several/hold-and-wait.js';
 import { FOREVER } from '../engine/terms/duration.js';
+import { InterruptibleSleep } from '../engine/time/interruptible-sleep.js';
 import type { Caller, WaitTerms } from '../engine/wait/caller.js';
-import { InterruptibleSleep } from '../engine/wait/interruptible-sleep.js';
 import { SILENCE } from '../engine/wait/outage-limit.js';
 import { CombinedLease, isAged, type MemberLease, releaseUnused } from './combined-lease.js';
 import type { CombinedLock } from './combined-lock.js';

@@ -8,8 +8,8 @@ import {
   type TracerProvider,
   trace,
 } from '@opentelemetry/api';
-import type { HolderClient } from '../engine/clients/describe-holder.js';
-import type { AcquireMessage, HoldMessage } from '../engine/trace/channels.js';
+import type { HolderClient } from '../engine/describe-holder.js';
+import type { AcquireMessage, HoldMessage } from '../engine/events/channels.js';
 
 /** Outcomes that are not failures. A call that onBusy answers, or a later call makes unnecessary, has not failed. */
 const SUCCESSES: readonly AcquireMessage['outcome'][] = ['acquired', 'shared', 'skipped', 'superseded'];

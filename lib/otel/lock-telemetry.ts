@@ -1,7 +1,7 @@
 import { type Channel, channel, type TracingChannel, tracingChannel } from 'node:diagnostics_channel';
 import { type Context, context, diag, ROOT_CONTEXT, type Span } from '@opentelemetry/api';
+import type { AcquireMessage, HoldMessage, PointMessages } from '../engine/events/channels.js';
 import type { LockEvents } from '../engine/events/lock-events.js';
-import type { AcquireMessage, HoldMessage, PointMessages } from '../engine/trace/channels.js';
 import { type LockMetrics, labelsOf, type MetricsSource } from './lock-metrics.js';
 import { type LockSpans, runIn } from './lock-spans.js';
 

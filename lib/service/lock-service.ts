@@ -5,8 +5,8 @@ import type { LockEventName, LockEvents } from '../engine/events/lock-events.js'
 import type { FlightOptions, FlightTerms } from '../engine/flights/flight-terms.js';
 import type { FlightSerializer, JsonResult } from '../engine/flights/serialize-result.js';
 import type { Leadership, LeadOptions } from '../engine/leadership/leadership.js';
-import type { Lease, MultiLease } from '../engine/lease/lease.js';
 import type { LockLease } from '../engine/lease/lock-lease.js';
+import type { Lease, MultiLease } from '../engine/lease.js';
 import type { LockEngine } from '../engine/lock-engine.js';
 import type { Milliseconds } from '../engine/terms/duration.js';
 import type { LockNames } from '../engine/terms/lock-name.js';

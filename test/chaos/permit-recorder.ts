@@ -1,5 +1,5 @@
 import { LockBusyError, LockNotOwnedError } from '../../lib/engine/errors.js';
-import { validity } from '../../lib/engine/hold/lease-clock.js';
+import { validity } from '../../lib/engine/time/lease-clock.js';
 import type { LatchStep } from './history.js';
 import type { HistoryRecorder } from './history-recorder.js';
 

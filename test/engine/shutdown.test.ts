@@ -1,5 +1,5 @@
 import { LockAbortedError, LockUnavailableError } from '../../lib/engine/errors.js';
-import type { Lease } from '../../lib/engine/lease/lease.js';
+import type { Lease } from '../../lib/engine/lease.js';
 import { Shutdown } from '../../lib/engine/shutdown.js';
 import type { LockService } from '../../lib/service/lock-service.js';
 import { leftovers, ms, NOTHING, nothingIsLeft, openVirtualWorld, openWorld, STORES } from '../support/lock-world.js';

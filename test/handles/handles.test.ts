@@ -1,6 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { LockAbortedError, LockConfigurationError, LockLostError, LockNotOwnedError } from '../../lib/engine/errors.js';
-import type { Lease } from '../../lib/engine/lease/lease.js';
+import type { Lease } from '../../lib/engine/lease.js';
 import { currentLease } from '../../lib/engine/scope/lock-scope.js';
 import type { LockService } from '../../lib/service/lock-service.js';
 import { ms, openWorld, STORES } from '../support/lock-world.js';

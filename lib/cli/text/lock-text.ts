@@ -1,9 +1,4 @@
-import {
-  describeClient,
-  describeHolder,
-  withoutRecord,
-  withoutRecordBecause,
-} from '../../engine/clients/describe-holder.js';
+import { describeClient, describeHolder, withoutRecord, withoutRecordBecause } from '../../engine/describe-holder.js';
 import type { InspectedOwner, ListedLock, LockInspection, WaitingClient } from '../../service/lock-inspection.js';
 import { durationText, leaseText } from './duration-text.js';
 import { printable } from './printable.js';

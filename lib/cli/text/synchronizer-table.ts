@@ -1,4 +1,4 @@
-import { describeClient } from '../../engine/clients/describe-holder.js';
+import { describeClient } from '../../engine/describe-holder.js';
 import { synchronizerText } from '../../engine/terms/state-text.js';
 import type { InspectedPermit, ListedSynchronizer, SynchronizerInspection } from '../../service/lock-inspection.js';
 import { leaseText } from './duration-text.js';

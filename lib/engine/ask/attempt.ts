@@ -9,7 +9,7 @@ import {
   type Removal,
 } from '../../backends/lock-backend.js';
 import { type Linked, LinkedQueue } from '../collections/linked-queue.js';
-import type { LeaseClock, Moment } from '../hold/lease-clock.js';
+import type { LeaseClock, Moment } from '../time/lease-clock.js';
 import type { UnusedOwner } from './unused-owner.js';
 
 /** The part of the terms that the request needs. */

@@ -2,7 +2,7 @@ import { BackOff, FIRST_PAUSE } from '../../backends/back-off.js';
 import type { BackendError, LockBackend, ReleaseReply } from '../../backends/lock-backend.js';
 import type { Runtime } from '../../backends/runtime.js';
 import type { HeldLock } from '../hold/held-lock.js';
-import type { UnreleasedLocks } from '../lease/unreleased-locks.js';
+import type { UnreleasedLocks } from './unreleased-locks.js';
 import type { Departing, UnsettledReleases } from './unsettled-releases.js';
 import { type UnusedOwner, unusedOwner } from './unused-owner.js';
 

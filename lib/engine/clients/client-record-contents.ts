@@ -1,7 +1,7 @@
 import type { HoldRecord, WaitRecord } from '../../backends/lock-backend.js';
 import type { ActiveWork } from '../active-work.js';
 import type { LockWaiter } from '../hold/held-lock.js';
-import type { LocalQueue } from '../queue/queue-table.js';
+import type { LocalQueue } from '../queue-table.js';
 import type { RecordContents } from './client-record-writer.js';
 
 /** How many holds, and how many waits, a record lists at most. */

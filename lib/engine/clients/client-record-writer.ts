@@ -1,7 +1,7 @@
 import type { BackendError, ClientRecord, LockBackend } from '../../backends/lock-backend.js';
 import type { Runtime } from '../../backends/runtime.js';
 import type { LockLogger } from '../events/lock-logger.js';
-import { ReschedulableTimer } from '../reschedulable-timer.js';
+import { ReschedulableTimer } from '../time/reschedulable-timer.js';
 
 /** The application that a lock service belongs to. */
 export interface ClientIdentity {

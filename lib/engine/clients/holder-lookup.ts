@@ -1,9 +1,15 @@
 import { agedRecord, type ClientRecord, type LockBackend } from '../../backends/lock-backend.js';
 import { clientOf, isRedisson } from '../../backends/owner-ids.js';
 import type { Runtime } from '../../backends/runtime.js';
+import {
+  describeHolder,
+  type HolderClient,
+  holderIn,
+  withoutRecord,
+  withoutRecordBecause,
+} from '../describe-holder.js';
 import type { HeldLock } from '../hold/held-lock.js';
 import type { ClientIdentity } from './client-record-writer.js';
-import { describeHolder, type HolderClient, holderIn, withoutRecord, withoutRecordBecause } from './describe-holder.js';
 
 /** How many milliseconds a record stays fresh. The time is shorter if the record does not mention the lock. */
 const FRESH = 10_000;

@@ -1,7 +1,7 @@
 import type { BackendError } from '../../backends/lock-backend.js';
 import type { Runtime, Timer } from '../../backends/runtime.js';
 import type { WaitBackend } from '../../backends/wait-backend.js';
-import type { HolderClient } from '../clients/describe-holder.js';
+import type { HolderClient } from '../describe-holder.js';
 import { PERMIT_HAND_OFF_BUDGET } from '../hold/hand-off-budget.js';
 import type { LockWaiter } from '../hold/held-lock.js';
 import { CHECKED, invariant } from '../invariants.js';

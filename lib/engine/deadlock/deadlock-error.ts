@@ -1,4 +1,4 @@
-import { describeHolder, type HolderClient } from '../clients/describe-holder.js';
+import { describeHolder, type HolderClient } from '../describe-holder.js';
 import { type DeadlockMember, LockDeadlockError } from '../errors.js';
 import type { FoundWait } from './journal-record.js';
 import { isGateId } from './nested-wait.js';

@@ -10,7 +10,7 @@ import { ticketOwner } from '../../backends/owner-ids.js';
 import { unusedOwner } from '../ask/unused-owner.js';
 import { LockConfigurationError, LockLostError } from '../errors.js';
 import type { HeldLock } from '../hold/held-lock.js';
-import type { DetachOptions } from '../lease/lease.js';
+import type { DetachOptions } from '../lease.js';
 import type { Services } from '../services.js';
 import { assertDetachable } from '../terms/assert-supported.js';
 import { type Milliseconds, toLeaseTime } from '../terms/duration.js';

@@ -3,7 +3,7 @@ import type { DetachableType } from '../../backends/lock-backend.js';
 import type { Runtime } from '../../backends/runtime.js';
 import { Attempt, type AttemptReply, type AttemptServices, type Failed, type Outcome } from '../ask/attempt.js';
 import { Doubt } from '../ask/doubt.js';
-import { InterruptibleSleep } from '../wait/interruptible-sleep.js';
+import { InterruptibleSleep } from '../time/interruptible-sleep.js';
 
 /** Transfers a lock between an owner of this process and the owner of a ticket, in either direction. */
 export class Transfer<Reply extends AttemptReply> {

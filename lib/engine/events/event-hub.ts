@@ -1,11 +1,11 @@
 import type { Channel } from 'node:diagnostics_channel';
 import type { Runtime } from '../../backends/runtime.js';
 import type { ClientIdentity } from '../clients/client-record-writer.js';
-import { describeLoser } from '../clients/describe-holder.js';
+import { describeLoser } from '../describe-holder.js';
 import { EVENT_NAMES, type LockEventName, type LockEvents } from './lock-events.js';
 import { describeThrown, harmless, type LockLogger } from './lock-logger.js';
 
-/** Channels on which events are published as well: see engine/trace/channels.ts. */
+/** Channels on which events are published as well: see engine/events/channels.ts. */
 export type EventChannels = Partial<Record<LockEventName, Channel>>;
 
 /** Events that carry durations. */

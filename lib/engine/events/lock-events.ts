@@ -1,5 +1,5 @@
 import type { HeldType } from '../../backends/lock-backend.js';
-import type { HolderClient } from '../clients/describe-holder.js';
+import type { HolderClient } from '../describe-holder.js';
 
 /** The part that all events of one lock share. @publicApi */
 export interface LockEvent {

@@ -10,10 +10,10 @@ import {
   tellOutcome,
   UNAWAITED,
 } from '../hold/held-lock.js';
-import { type Moment } from '../hold/lease-clock.js';
 import { Tenure } from '../hold/tenure.js';
+import { Callers } from '../queue/callers.js';
 import type { Services } from '../services.js';
-import { Callers } from '../wait/callers.js';
+import { type Moment } from '../time/lease-clock.js';
 import { Waiter } from '../wait/waiter.js';
 import { WhenToAsk } from '../wait/when-to-ask.js';
 import type { FlightTerms } from './flight-terms.js';

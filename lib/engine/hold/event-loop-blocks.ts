@@ -1,4 +1,4 @@
-import { type Moment, validity } from './lease-clock.js';
+import { type Moment, validity } from '../time/lease-clock.js';
 import { blockedWarning, type Loss, type LossReason } from './loss-reasons.js';
 
 /** How long nothing is said about further blocks after a warning, in milliseconds. */

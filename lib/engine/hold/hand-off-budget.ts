@@ -1,5 +1,5 @@
+import type { LeaseClock, Moment } from '../time/lease-clock.js';
 import type { HeldLock, LockWaiter, TokenBlock } from './held-lock.js';
-import type { LeaseClock, Moment } from './lease-clock.js';
 
 /**
  * How long a lock may be handed off inside one process before other processes get a turn, in milliseconds. See

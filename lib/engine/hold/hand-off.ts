@@ -3,9 +3,9 @@ import { Attempt, type AttemptServices, type Granted, type Outcome } from '../as
 import { unreleasedOwner } from '../ask/unused-owner.js';
 import type { LinkedQueue } from '../collections/linked-queue.js';
 import type { Services } from '../services.js';
+import type { Moment } from '../time/lease-clock.js';
 import { HandOffBudget, mayInherit } from './hand-off-budget.js';
 import { HeldLock, type LockWaiter, type ReleaseListener, type ReleaseOutcome, UNAWAITED } from './held-lock.js';
-import type { Moment } from './lease-clock.js';
 import type { RecallableRelease } from './recallable-release.js';
 import type { Tenure } from './tenure.js';
 

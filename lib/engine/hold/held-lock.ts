@@ -3,8 +3,8 @@ import type { Attempt } from '../ask/attempt.js';
 import { listOf } from '../collections/list-of.js';
 import type { LockLostError } from '../errors.js';
 import type { AcquisitionTerms } from '../terms/lock-options.js';
+import type { Moment } from '../time/lease-clock.js';
 import type { Waiter } from '../wait/waiter.js';
-import type { Moment } from './lease-clock.js';
 import type { Renewable, RenewalList } from './renewal-list.js';
 
 /** Reacts when the last share of a held lock is given back, and when the lock is lost. */

@@ -1,8 +1,8 @@
 import type { BackendError } from '../../backends/lock-backend.js';
 import { unusedOwner } from '../ask/unused-owner.js';
 import type { Services } from '../services.js';
+import type { Moment } from '../time/lease-clock.js';
 import type { HeldLock, ReleaseOutcome } from './held-lock.js';
-import type { Moment } from './lease-clock.js';
 
 // `holdAtLeast`: a lock that outlives its last lease for a while, without being renewed or released.
 

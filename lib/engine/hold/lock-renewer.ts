@@ -1,6 +1,6 @@
 import { BackendError, type HeldType, type LockBackend, type RenewRequest } from '../../backends/lock-backend.js';
 import type { EventHub } from '../events/event-hub.js';
-import { announceRenewalFailed, eventOf } from '../lease/lease-events.js';
+import { announceRenewalFailed, eventOf } from '../events/lease-events.js';
 import type { HeldLock } from './held-lock.js';
 import { type Loss, lockLostError } from './loss-reasons.js';
 import type { Renewer } from './watchdog.js';

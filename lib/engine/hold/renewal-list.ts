@@ -1,4 +1,4 @@
-import type { Moment } from './lease-clock.js';
+import type { Moment } from '../time/lease-clock.js';
 
 /** A thing that the backend keeps for this process until its lease ends: a lock or a permit. */
 export interface Renewable<Thing extends Renewable<Thing>> {

@@ -1,10 +1,10 @@
 import type { Busy, ReleaseReply } from '../../backends/lock-backend.js';
 import { unusedOwner } from '../ask/unused-owner.js';
+import { announceLost } from '../events/lease-events.js';
 import { CHECKED, invariant } from '../invariants.js';
-import { announceLost } from '../lease/lease-events.js';
 import type { Services } from '../services.js';
+import type { Moment } from '../time/lease-clock.js';
 import type { HeldLock, LockWaiter, ReleaseListener, ReleaseOutcome } from './held-lock.js';
-import type { Moment } from './lease-clock.js';
 import { RecallableRelease } from './recallable-release.js';
 
 const NONE: readonly never[] = [];

@@ -1,9 +1,9 @@
 import type { Runtime, Timer } from '../../backends/runtime.js';
-import { ReschedulableTimer } from '../reschedulable-timer.js';
-import { ClockJumps } from './clock-jumps.js';
+import { ClockJumps } from '../time/clock-jumps.js';
+import { type LeaseClock, type Moment, validity } from '../time/lease-clock.js';
+import { ReschedulableTimer } from '../time/reschedulable-timer.js';
 import { EventLoopBlocks } from './event-loop-blocks.js';
 import { Extensions } from './extensions.js';
-import { type LeaseClock, type Moment, validity } from './lease-clock.js';
 import type { Loss, LossReason } from './loss-reasons.js';
 import { type Renewable, RenewalList } from './renewal-list.js';
 

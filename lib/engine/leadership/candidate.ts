@@ -2,19 +2,19 @@ import { AsyncLocalStorage } from 'node:async_hooks';
 import { BackOff } from '../../backends/back-off.js';
 import { printsAs } from '../../backends/prints-as.js';
 import type { Timer } from '../../backends/runtime.js';
+import { holdWhile } from '../body/hold-while.js';
 import { LockAbortedError, LockConfigurationError, LockError } from '../errors.js';
 import { describeThrown } from '../events/lock-logger.js';
 import type { LockLease } from '../lease/lock-lease.js';
 import { checkResult } from '../scope/body-result.js';
-import { holdWhile } from '../scope/hold-while.js';
 import { lockScopes } from '../scope/lock-scope.js';
 import type { Services } from '../services.js';
 import { FOREVER } from '../terms/duration.js';
 import type { AcquisitionTerms } from '../terms/lock-options.js';
 import { GROUP } from '../terms/lock-options.js';
 import { checkOptions, FUNCTION, type OptionTable, rule } from '../terms/option-table.js';
-import { InterruptibleSleep } from '../wait/interruptible-sleep.js';
-import { settlesWithin } from '../wait/settles-within.js';
+import { InterruptibleSleep } from '../time/interruptible-sleep.js';
+import { settlesWithin } from '../time/settles-within.js';
 import type { Leadership, LeadOptions } from './leadership.js';
 
 /** The first pause before this process stands for election again, and the longest one, in milliseconds. */

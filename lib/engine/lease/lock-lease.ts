@@ -2,6 +2,7 @@ import { type BackendError, type HeldType, withReason } from '../../backends/loc
 import { printsAs } from '../../backends/prints-as.js';
 import { detachable, detachLock, toDetachedTime } from '../detached/detach-lock.js';
 import { LockError, LockLostError, LockNotOwnedError, LockUnavailableError } from '../errors.js';
+import { announceDetached, announceLost, announceReleased } from '../events/lease-events.js';
 import { confirmLeases } from '../hold/confirm-lease.js';
 import {
   type HeldLock,
@@ -12,17 +13,16 @@ import {
   tellOutcome,
 } from '../hold/held-lock.js';
 import { isKept, leaveToLapse } from '../hold/hold-at-least.js';
-import type { Moment } from '../hold/lease-clock.js';
 import { lostOnReleaseError } from '../hold/loss-reasons.js';
+import type { DetachOptions, Lease } from '../lease.js';
 import { checkResult } from '../scope/body-result.js';
 import { LockScope, lockScopes, type ScopedLease, scopeAround } from '../scope/lock-scope.js';
 import { type EnteredGate, ShareGates } from '../scope/share-gate.js';
 import type { Services } from '../services.js';
 import { type Duration, toLeaseTime } from '../terms/duration.js';
 import type { ReleaseMode } from '../terms/lock-options.js';
-import type { DetachOptions, Lease } from './lease.js';
+import type { Moment } from '../time/lease-clock.js';
 import { leaseController } from './lease-controller.js';
-import { announceDetached, announceLost, announceReleased } from './lease-events.js';
 import { printedLease } from './printed-lease.js';
 
 /** The services that are needed here. */

@@ -12,12 +12,12 @@ import {
   tellOutcome,
   UNAWAITED,
 } from '../hold/held-lock.js';
-import type { Moment } from '../hold/lease-clock.js';
 import { Tenure } from '../hold/tenure.js';
 import type { Services } from '../services.js';
 import type { AcquisitionTerms } from '../terms/lock-options.js';
-import { Callers } from '../wait/callers.js';
+import type { Moment } from '../time/lease-clock.js';
 import { permanentError } from '../wait/wait-errors.js';
+import { Callers } from './callers.js';
 import { unregister, WaiterHeartbeat } from './waiter-registration.js';
 
 /**

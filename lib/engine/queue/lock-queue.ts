@@ -10,14 +10,14 @@ import {
   tellOutcome,
   UNAWAITED,
 } from '../hold/held-lock.js';
-import type { Moment } from '../hold/lease-clock.js';
 import type { RecallableRelease } from '../hold/recallable-release.js';
 import { Tenure } from '../hold/tenure.js';
 import { CHECKED, invariant } from '../invariants.js';
+import type { QueueKind } from '../queue-table.js';
 import type { Services } from '../services.js';
 import type { AcquisitionTerms } from '../terms/lock-options.js';
-import { Callers } from '../wait/callers.js';
-import type { QueueKind } from './queue-table.js';
+import type { Moment } from '../time/lease-clock.js';
+import { Callers } from './callers.js';
 import { Turn } from './turn.js';
 import { WaitInBackend } from './wait-in-backend.js';
 import type { AskingQueue, WayOfAsking } from './way-of-asking.js';

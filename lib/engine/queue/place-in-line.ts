@@ -2,8 +2,8 @@ import { LONGEST_GRANT, SHORTEST_GRANT } from '../../backends/line-backend.js';
 import type { AcquireRequest, Grant, HeldType, OwnerRef } from '../../backends/lock-backend.js';
 import { Attempt } from '../ask/attempt.js';
 import type { LockWaiter } from '../hold/held-lock.js';
-import type { Moment } from '../hold/lease-clock.js';
 import type { Services } from '../services.js';
+import type { Moment } from '../time/lease-clock.js';
 import { type RegisteredWaiter, unregister, WaiterHeartbeat } from './waiter-registration.js';
 
 const NONE: readonly never[] = [];

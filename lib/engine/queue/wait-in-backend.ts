@@ -1,8 +1,8 @@
 import { type AcquireReply, BackendError, type BlockingBackend, type Busy } from '../../backends/lock-backend.js';
 import type { Attempt } from '../ask/attempt.js';
 import type { LockWaiter } from '../hold/held-lock.js';
-import type { LeaseClock } from '../hold/lease-clock.js';
-import type { Callers } from '../wait/callers.js';
+import type { LeaseClock } from '../time/lease-clock.js';
+import type { Callers } from './callers.js';
 
 /** The queue whose first waiter waits. */
 interface WaitingQueue {

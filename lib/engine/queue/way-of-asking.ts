@@ -4,7 +4,7 @@ import type { LinkedQueue } from '../collections/linked-queue.js';
 import type { HeldLock, LockWaiter } from '../hold/held-lock.js';
 import type { Tenure } from '../hold/tenure.js';
 import type { AcquisitionTerms } from '../terms/lock-options.js';
-import type { Callers } from '../wait/callers.js';
+import type { Callers } from './callers.js';
 import type { Turn } from './turn.js';
 
 /** What a way of asking knows of the queue that asks. */

@@ -1,9 +1,9 @@
 import type { HeldType } from '../../backends/lock-backend.js';
+import type { QueueKind } from '../queue-table.js';
 import type { AcquisitionTerms } from '../terms/lock-options.js';
 import { newest } from './newest.js';
 import { oneByOne } from './one-by-one.js';
 import { Permits } from './permits.js';
-import type { QueueKind } from './queue-table.js';
 import { Readers } from './readers.js';
 import type { WayOfAsking } from './way-of-asking.js';
 

@@ -1,11 +1,11 @@
 import { BackOff, FIRST_PAUSE } from '../../backends/back-off.js';
 import type { BackendError } from '../../backends/lock-backend.js';
 import type { Runtime } from '../../backends/runtime.js';
-import type { HolderClient } from '../clients/describe-holder.js';
+import type { HolderClient } from '../describe-holder.js';
 import { LockBusyError, LockError, LockKeyError, LockLostError, LockUnavailableError } from '../errors.js';
 import type { Milliseconds } from '../terms/duration.js';
+import { InterruptibleSleep } from '../time/interruptible-sleep.js';
 import { abortedError, Caller, type WaitTerms } from '../wait/caller.js';
-import { InterruptibleSleep } from '../wait/interruptible-sleep.js';
 import { ofClient } from '../wait/wait-errors.js';
 import { HoldAndWait, type Wanted } from './hold-and-wait.js';
 

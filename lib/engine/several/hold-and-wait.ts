@@ -1,5 +1,5 @@
 import type { Runtime, Timer } from '../../backends/runtime.js';
-import type { HolderClient } from '../clients/describe-holder.js';
+import type { HolderClient } from '../describe-holder.js';
 import type { Milliseconds } from '../terms/duration.js';
 import type { Caller } from '../wait/caller.js';
 

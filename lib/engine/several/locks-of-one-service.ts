@@ -1,7 +1,7 @@
 import { BackendError, noAnswer, withReason } from '../../backends/lock-backend.js';
 import { Attempt, type AttemptReply, type FoundBusy, type Granted, type Outcome } from '../ask/attempt.js';
+import { announceAcquired, startTime } from '../events/lease-events.js';
 import type { HeldLock } from '../hold/held-lock.js';
-import { announceAcquired, startTime } from '../lease/lease-events.js';
 import type { LockLease } from '../lease/lock-lease.js';
 import type { LockTable } from '../lock-table.js';
 import type { AcquisitionTerms } from '../terms/lock-options.js';

@@ -1,14 +1,14 @@
 import type { Attempt } from '../ask/attempt.js';
-import type { HolderClient } from '../clients/describe-holder.js';
 import type { WaitingPlace } from '../deadlock/nested-wait.js';
+import type { HolderClient } from '../describe-holder.js';
 import { AWAITED, type HeldLock, type LockWaiter } from '../hold/held-lock.js';
 import type { LockQueues, LockTable } from '../lock-table.js';
-import { closeGatesAbove, findReentry, isStillShared, type Reentry, shareMode } from '../scope/reentry.js';
+import { beginWait } from '../queue/begin-wait.js';
+import { closeGatesAbove, findReentry, isStillShared, type Reentry, shareMode } from '../reentry/reentry.js';
 import type { EnteredGate, ShareGate } from '../scope/share-gate.js';
 import type { Milliseconds } from '../terms/duration.js';
 import type { AcquisitionTerms } from '../terms/lock-options.js';
 import type { Awaited } from '../wait/awaited.js';
-import { beginWait } from '../wait/begin-wait.js';
 import type { Caller } from '../wait/caller.js';
 import { Waiter } from '../wait/waiter.js';
 import { holderInWords } from './all-or-none.js';

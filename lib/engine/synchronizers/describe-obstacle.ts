@@ -1,6 +1,6 @@
 import type { ClientRecord } from '../../backends/lock-backend.js';
 import type { HeldPermit, SynchronizerState } from '../../backends/synchronizer-state.js';
-import { describeClient, holderIn } from '../clients/describe-holder.js';
+import { describeClient, holderIn } from '../describe-holder.js';
 import type { Services } from '../services.js';
 import { isPermitOf, PermitHolders } from './permit-id.js';
 

@@ -1,9 +1,9 @@
 import type { Subscription, Wake } from '../../backends/subscription.js';
 import type { RequestId, SynchronizerBackend } from '../../backends/synchronizer-backend.js';
 import { lateAnswer } from '../ask/attempt.js';
-import type { Moment } from '../hold/lease-clock.js';
 import type { Services } from '../services.js';
 import type { Milliseconds } from '../terms/duration.js';
+import type { Moment } from '../time/lease-clock.js';
 import type { WaitTerms } from '../wait/caller.js';
 import { newPermitId } from './permit-id.js';
 import type { GrantResult, PermitRequest, PermitSource, PermitWaiter } from './permit-queue.js';

@@ -1,10 +1,10 @@
 import type { SynchronizerBackend } from '../../backends/synchronizer-backend.js';
 import type { LockLostError } from '../errors.js';
-import type { Moment } from '../hold/lease-clock.js';
 import { type Loss, permitLostError } from '../hold/loss-reasons.js';
 import type { Renewable, RenewalList } from '../hold/renewal-list.js';
 import { type Renewer, Watchdog } from '../hold/watchdog.js';
 import type { Services } from '../services.js';
+import type { Moment } from '../time/lease-clock.js';
 import type { Synchronizer } from './synchronizer.js';
 
 /** The fields that the events of all permits have in common. */

@@ -3,7 +3,7 @@ import { BackendError } from '../../backends/backend-error.js';
 import type { Runtime } from '../../backends/runtime.js';
 import type { RequestId, SynchronizerBackend } from '../../backends/synchronizer-backend.js';
 import type { SemaphoreType } from '../../backends/synchronizer-state.js';
-import { InterruptibleSleep } from '../wait/interruptible-sleep.js';
+import { InterruptibleSleep } from '../time/interruptible-sleep.js';
 
 /**
  * For how many milliseconds a request is repeated. After a longer time, the backend may have forgotten that it executed

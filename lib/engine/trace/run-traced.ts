@@ -1,6 +1,6 @@
+import type { AcquireMessage } from '../events/channels.js';
 import type { EventHub } from '../events/event-hub.js';
 import { describeThrown } from '../events/lock-logger.js';
-import type { AcquireMessage } from './channels.js';
 
 /**
  * Runs `work` inside the `run` that a subscriber has set on its message, if any. `work` runs exactly once, and its

@@ -1,9 +1,9 @@
 import { LockBusyError } from '../errors.js';
+import { type AcquireMessage, acquireChannel, holdChannel } from '../events/channels.js';
 import type { AcquireOutcome } from '../events/lock-events.js';
 import type { LockLease } from '../lease/lock-lease.js';
 import type { Services } from '../services.js';
 import type { AcquisitionTerms } from '../terms/lock-options.js';
-import { type AcquireMessage, acquireChannel, holdChannel } from './channels.js';
 import { runTraced } from './run-traced.js';
 import { tokenOf, traceHold } from './trace-hold.js';
 

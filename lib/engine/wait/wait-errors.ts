@@ -1,6 +1,6 @@
 import { type BackendError, type LockBackend, noAnswer, withReason } from '../../backends/lock-backend.js';
 import { isTicketOwner } from '../../backends/owner-ids.js';
-import type { HolderClient } from '../clients/describe-holder.js';
+import type { HolderClient } from '../describe-holder.js';
 import { LockAbortedError, LockBusyError, LockKeyError, LockSupersededError, LockUnavailableError } from '../errors.js';
 import type { EventHub } from '../events/event-hub.js';
 import type { Caller, WaitTerms } from './caller.js';

@@ -1,4 +1,4 @@
-import type { Lease } from '../../engine/lease/lease.js';
+import type { Lease } from '../../engine/lease.js';
 import { isAsyncIterable } from '../../engine/scope/body-result.js';
 import { type LockScope, lockScopes } from '../../engine/scope/lock-scope.js';
 import type { Lockable } from '../lock-service-property.js';

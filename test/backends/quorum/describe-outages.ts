@@ -1,6 +1,6 @@
 import type { Redis } from 'ioredis';
 import { LockError, LockLostError, LockUnavailableError } from '../../../lib/engine/errors.js';
-import type { Lease } from '../../../lib/engine/lease/lease.js';
+import type { Lease } from '../../../lib/engine/lease.js';
 import { LockEngine } from '../../../lib/engine/lock-engine.js';
 import { nodeRuntime } from '../../../lib/engine/node-runtime.js';
 import { LockService } from '../../../lib/service/lock-service.js';

@@ -2,7 +2,7 @@ import { QuorumBackend } from '../../../lib/backends/quorum/quorum-backend.js';
 import type { QuorumMember } from '../../../lib/backends/quorum/quorum-member.js';
 import { MemoryBackend } from '../../../lib/backends/redis/in-process/memory-backend.js';
 import { MemoryStore } from '../../../lib/backends/redis/in-process/memory-store.js';
-import type { Lease } from '../../../lib/engine/lease/lease.js';
+import type { Lease } from '../../../lib/engine/lease.js';
 import { LockEngine } from '../../../lib/engine/lock-engine.js';
 import { LockService } from '../../../lib/service/lock-service.js';
 import { ENGINE_DEFAULTS } from '../../support/engine-defaults.js';

@@ -1,6 +1,6 @@
 import { type Acquired, BackendError, type Busy } from '../../../lib/backends/lock-backend.js';
 import { Attempt, lateAnswer, PendingAttempts } from '../../../lib/engine/ask/attempt.js';
-import { LeaseClock } from '../../../lib/engine/hold/lease-clock.js';
+import { LeaseClock } from '../../../lib/engine/time/lease-clock.js';
 import { VirtualRuntime } from '../../support/runtime/virtual-runtime.js';
 
 const LEASE = 1_000;

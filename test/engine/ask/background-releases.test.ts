@@ -7,11 +7,11 @@ import {
   type ReleaseRequest,
 } from '../../../lib/backends/lock-backend.js';
 import { BackgroundReleases } from '../../../lib/engine/ask/background-releases.js';
+import { UnreleasedLocks } from '../../../lib/engine/ask/unreleased-locks.js';
 import { UnsettledReleases } from '../../../lib/engine/ask/unsettled-releases.js';
 import type { UnusedOwner } from '../../../lib/engine/ask/unused-owner.js';
 import { LockUnavailableError } from '../../../lib/engine/errors.js';
 import type { HeldLock } from '../../../lib/engine/hold/held-lock.js';
-import { UnreleasedLocks } from '../../../lib/engine/lease/unreleased-locks.js';
 import type { LockService } from '../../../lib/service/lock-service.js';
 import { leftovers, ms, NOTHING, openVirtualWorld, RecordingLogger } from '../../support/lock-world.js';
 import { VirtualRuntime } from '../../support/runtime/virtual-runtime.js';

@@ -1,8 +1,8 @@
 import type { ClientRecord, LockBackend } from '../../../lib/backends/lock-backend.js';
 import { MemoryBackend } from '../../../lib/backends/redis/in-process/memory-backend.js';
 import { MemoryStore } from '../../../lib/backends/redis/in-process/memory-store.js';
-import type { HolderClient } from '../../../lib/engine/clients/describe-holder.js';
 import { HolderLookup } from '../../../lib/engine/clients/holder-lookup.js';
+import type { HolderClient } from '../../../lib/engine/describe-holder.js';
 import { FOREVER } from '../../../lib/engine/terms/duration.js';
 import { VirtualRuntime } from '../../support/runtime/virtual-runtime.js';
 

@@ -1,9 +1,9 @@
 import { BackendError } from '../../../lib/backends/backend-error.js';
 import { InProcessWaits, WaitStore } from '../../../lib/backends/in-process-waits.js';
 import type { WaitChange } from '../../../lib/backends/wait-backend.js';
-import type { HolderClient } from '../../../lib/engine/clients/describe-holder.js';
 import { DeadlockDetector } from '../../../lib/engine/deadlock/deadlock-detector.js';
 import type { JournalRecord } from '../../../lib/engine/deadlock/journal-record.js';
+import type { HolderClient } from '../../../lib/engine/describe-holder.js';
 import { LockDeadlockError } from '../../../lib/engine/errors.js';
 import type { LockWaiter } from '../../../lib/engine/hold/held-lock.js';
 import { LockScope, lockScopes, noteCall, type ScopedLease } from '../../../lib/engine/scope/lock-scope.js';

@@ -1,6 +1,6 @@
-import type { HolderClient } from '../../../lib/engine/clients/describe-holder.js';
 import { deadlockError, ownerOf } from '../../../lib/engine/deadlock/deadlock-error.js';
 import type { FoundWait } from '../../../lib/engine/deadlock/journal-record.js';
+import type { HolderClient } from '../../../lib/engine/describe-holder.js';
 import { LockDeadlockError } from '../../../lib/engine/errors.js';
 
 const wait = (holder: string, lock: string, isBranch?: true): FoundWait => ({

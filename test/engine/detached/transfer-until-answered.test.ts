@@ -1,7 +1,7 @@
 import { type Acquired, BackendError, type ReleaseRequest } from '../../../lib/backends/lock-backend.js';
 import { PendingAttempts } from '../../../lib/engine/ask/attempt.js';
 import { Transfer } from '../../../lib/engine/detached/transfer-until-answered.js';
-import { LeaseClock } from '../../../lib/engine/hold/lease-clock.js';
+import { LeaseClock } from '../../../lib/engine/time/lease-clock.js';
 import { VirtualRuntime } from '../../support/runtime/virtual-runtime.js';
 
 const ANSWER: Acquired = { acquired: true, token: 7, reserved: 0 } as Acquired;

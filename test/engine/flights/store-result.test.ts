@@ -10,8 +10,8 @@ import type { UnusedOwner } from '../../../lib/engine/ask/unused-owner.js';
 import type { FlightTerms } from '../../../lib/engine/flights/flight-terms.js';
 import { type Run, storeResult } from '../../../lib/engine/flights/store-result.js';
 import type { HeldLock } from '../../../lib/engine/hold/held-lock.js';
-import { LeaseClock } from '../../../lib/engine/hold/lease-clock.js';
 import type { Services } from '../../../lib/engine/services.js';
+import { LeaseClock } from '../../../lib/engine/time/lease-clock.js';
 import { VirtualRuntime } from '../../support/runtime/virtual-runtime.js';
 
 const COMMAND_TIMEOUT = 2_000;

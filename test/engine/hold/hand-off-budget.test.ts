@@ -1,6 +1,6 @@
 import { HandOffBudget, mayInherit } from '../../../lib/engine/hold/hand-off-budget.js';
 import { HeldLock, type LockKeeper, type LockWaiter, TokenBlock } from '../../../lib/engine/hold/held-lock.js';
-import { LeaseClock } from '../../../lib/engine/hold/lease-clock.js';
+import { LeaseClock } from '../../../lib/engine/time/lease-clock.js';
 import { VirtualRuntime } from '../../support/runtime/virtual-runtime.js';
 
 describe('the budget for hand-offs in one process', () => {

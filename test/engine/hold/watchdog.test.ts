@@ -1,9 +1,9 @@
 import '../../contract/support/matchers.js';
 import type { Timer } from '../../../lib/backends/runtime.js';
-import { LeaseClock, type Moment, validity } from '../../../lib/engine/hold/lease-clock.js';
 import type { Loss, LossReason } from '../../../lib/engine/hold/loss-reasons.js';
 import type { Renewable, RenewalList } from '../../../lib/engine/hold/renewal-list.js';
 import { type Renewer, Watchdog } from '../../../lib/engine/hold/watchdog.js';
+import { LeaseClock, type Moment, validity } from '../../../lib/engine/time/lease-clock.js';
 import { VirtualRuntime } from '../../support/runtime/virtual-runtime.js';
 import { latch } from '../../support/section.js';
 

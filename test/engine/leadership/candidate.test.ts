@@ -1,7 +1,7 @@
 import { LockAbortedError, LockConfigurationError } from '../../../lib/engine/errors.js';
 import { type Acquire, Candidate, checkLeadOptions, standByTerms } from '../../../lib/engine/leadership/candidate.js';
 import type { LeadOptions } from '../../../lib/engine/leadership/leadership.js';
-import type { Lease } from '../../../lib/engine/lease/lease.js';
+import type { Lease } from '../../../lib/engine/lease.js';
 import { FOREVER } from '../../../lib/engine/terms/duration.js';
 import { DEFAULT_TERMS } from '../../../lib/engine/terms/lock-options.js';
 import { ms, openVirtualWorld } from '../../support/lock-world.js';

@@ -1,8 +1,8 @@
 import { giveBack } from '../hold/give-back.js';
 import '../../contract/support/matchers.js';
 import { BackendError, type Grant, type Wake } from '../../../lib/backends/lock-backend.js';
-import { validity } from '../../../lib/engine/hold/lease-clock.js';
 import { LockQueue } from '../../../lib/engine/queue/lock-queue.js';
+import { validity } from '../../../lib/engine/time/lease-clock.js';
 import { ms } from '../../support/lock-world.js';
 import { grantTo, inLine, KEY, lockOf, lockScene, type Sent, WAITER_TIMEOUT } from './scripted-scene.js';
 

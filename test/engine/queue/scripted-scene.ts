@@ -19,7 +19,7 @@ import {
 import type { HeldLock } from '../../../lib/engine/hold/held-lock.js';
 import { FairQueue } from '../../../lib/engine/queue/fair-queue.js';
 import { LockQueue } from '../../../lib/engine/queue/lock-queue.js';
-import type { LocalQueue, QueueKind } from '../../../lib/engine/queue/queue-table.js';
+import type { LocalQueue, QueueKind } from '../../../lib/engine/queue-table.js';
 import { type EngineSettings, Services } from '../../../lib/engine/services.js';
 import { FOREVER, type Milliseconds } from '../../../lib/engine/terms/duration.js';
 import { type AcquisitionTerms, DEFAULT_TERMS } from '../../../lib/engine/terms/lock-options.js';

@@ -1,8 +1,8 @@
 import type { HeldType } from '../../../lib/backends/lock-backend.js';
 import { LockBusyError, LockConfigurationError, LockUpgradeError } from '../../../lib/engine/errors.js';
 import type { HeldLock } from '../../../lib/engine/hold/held-lock.js';
+import { findReentry, isStillShared, type Reentry, shareMode } from '../../../lib/engine/reentry/reentry.js';
 import { latestCall } from '../../../lib/engine/scope/lock-scope.js';
-import { findReentry, isStillShared, type Reentry, shareMode } from '../../../lib/engine/scope/reentry.js';
 import { DEFAULT_TERMS, type LockOptions } from '../../../lib/engine/terms/lock-options.js';
 import { openVirtualWorld } from '../../support/lock-world.js';
 import { errorOf } from '../../support/section.js';

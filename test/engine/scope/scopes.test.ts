@@ -6,7 +6,7 @@ import {
   LockLostError,
   LockUpgradeError,
 } from '../../../lib/engine/errors.js';
-import type { Lease } from '../../../lib/engine/lease/lease.js';
+import type { Lease } from '../../../lib/engine/lease.js';
 import { currentLease, type LockScope, lockScopes } from '../../../lib/engine/scope/lock-scope.js';
 import type { LockOptions } from '../../../lib/engine/terms/lock-options.js';
 import { leftovers, NOTHING, openWorld, STORES } from '../../support/lock-world.js';

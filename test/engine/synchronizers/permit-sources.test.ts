@@ -1,6 +1,5 @@
 import { BackendError } from '../../../lib/backends/backend-error.js';
 import type { SynchronizerBackend } from '../../../lib/backends/synchronizer-backend.js';
-import { LeaseClock } from '../../../lib/engine/hold/lease-clock.js';
 import { PermitWaiter } from '../../../lib/engine/synchronizers/permit-queue.js';
 import {
   CountedPermits,
@@ -11,6 +10,7 @@ import {
 import type { RenewedPermits } from '../../../lib/engine/synchronizers/renewed-permits.js';
 import type { Synchronizer } from '../../../lib/engine/synchronizers/synchronizer.js';
 import { FOREVER, type Milliseconds } from '../../../lib/engine/terms/duration.js';
+import { LeaseClock } from '../../../lib/engine/time/lease-clock.js';
 import { VirtualRuntime } from '../../support/runtime/virtual-runtime.js';
 
 const CLIENT = '01234567-89ab-4cde-8f01-23456789abcd';

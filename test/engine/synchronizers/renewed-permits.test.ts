@@ -1,8 +1,8 @@
 import type { SynchronizerBackend } from '../../../lib/backends/synchronizer-backend.js';
-import { LeaseClock } from '../../../lib/engine/hold/lease-clock.js';
 import type { Services } from '../../../lib/engine/services.js';
 import { RenewedPermits } from '../../../lib/engine/synchronizers/renewed-permits.js';
 import type { Synchronizer } from '../../../lib/engine/synchronizers/synchronizer.js';
+import { LeaseClock } from '../../../lib/engine/time/lease-clock.js';
 import { VirtualRuntime } from '../../support/runtime/virtual-runtime.js';
 import { errorOf, latch } from '../../support/section.js';
 

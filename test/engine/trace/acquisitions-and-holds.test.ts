@@ -1,5 +1,5 @@
 import { tracingChannel } from 'node:diagnostics_channel';
-import type { HolderClient } from '../../../lib/engine/clients/describe-holder.js';
+import type { HolderClient } from '../../../lib/engine/describe-holder.js';
 import {
   LockAbortedError,
   LockBusyError,
@@ -10,12 +10,12 @@ import {
   LockSupersededError,
   LockUnavailableError,
 } from '../../../lib/engine/errors.js';
+import type { AcquireMessage, HoldMessage } from '../../../lib/engine/events/channels.js';
 import type { LockLease } from '../../../lib/engine/lease/lock-lease.js';
 import { LockScope, lockScopes } from '../../../lib/engine/scope/lock-scope.js';
 import { ShareGates } from '../../../lib/engine/scope/share-gate.js';
 import type { Services } from '../../../lib/engine/services.js';
 import type { AcquisitionTerms } from '../../../lib/engine/terms/lock-options.js';
-import type { AcquireMessage, HoldMessage } from '../../../lib/engine/trace/channels.js';
 import { isTraced, traceAcquisition } from '../../../lib/engine/trace/trace-acquisition.js';
 import { holdEnded, runInHold, tokenOf, traceHold } from '../../../lib/engine/trace/trace-hold.js';
 import { VirtualRuntime } from '../../support/runtime/virtual-runtime.js';

@@ -1,6 +1,6 @@
 import { BackendError, type LockBackend } from '../../../lib/backends/lock-backend.js';
 import { ticketOwner } from '../../../lib/backends/owner-ids.js';
-import type { HolderClient } from '../../../lib/engine/clients/describe-holder.js';
+import type { HolderClient } from '../../../lib/engine/describe-holder.js';
 import {
   LockAbortedError,
   LockKeyError,

@@ -2,7 +2,7 @@ import { Controller, Inject, Injectable, Module, Scope } from '@nestjs/common';
 import { LazyModuleLoader } from '@nestjs/core';
 import { Test } from '@nestjs/testing';
 import { LockConfigurationError } from '../../../lib/engine/errors.js';
-import type { Lease } from '../../../lib/engine/lease/lease.js';
+import type { Lease } from '../../../lib/engine/lease.js';
 import { currentLease } from '../../../lib/engine/scope/lock-scope.js';
 import { Leader } from '../../../lib/nest/leader/leader.decorator.js';
 import { RedisLockModule } from '../../../lib/nest/redis-lock.module.js';

@@ -1,7 +1,7 @@
 import type { Grant, LockBackend } from '../../../lib/backends/lock-backend.js';
 import type { HeldLock } from '../../../lib/engine/hold/held-lock.js';
-import { validity } from '../../../lib/engine/hold/lease-clock.js';
 import { LockQueue } from '../../../lib/engine/queue/lock-queue.js';
+import { validity } from '../../../lib/engine/time/lease-clock.js';
 import { tracedBackends } from '../../chaos/simulation/simulation-trace.js';
 
 /** Of a class that keeps this to itself. */

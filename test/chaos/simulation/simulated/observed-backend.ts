@@ -6,7 +6,7 @@ import type {
   Subscription,
 } from '../../../../lib/backends/lock-backend.js';
 import type { SynchronizerBackend } from '../../../../lib/backends/synchronizer-backend.js';
-import { validity } from '../../../../lib/engine/hold/lease-clock.js';
+import { validity } from '../../../../lib/engine/time/lease-clock.js';
 import { differing } from '../../../support/watched/differing.js';
 import { SpentOwners } from '../../../support/watched/spent-owners.js';
 
