@@ -24,8 +24,8 @@ interface FormerOwner extends OwnerRef {
 }
 
 /**
- * How many milliseconds the lease of a lock may last. A renewal that is still unanswered may have set the whole lease, also
- * of a lock that was granted only for a claim.
+ * How many milliseconds the lease of a lock may last. A message may have granted a shorter one than the next renewal
+ * sets, and that renewal may be unanswered.
  */
 export function longestLease({ leaseTime, validFor }: Pick<FormerOwner, 'leaseTime' | 'validFor'>): number {
   return Math.max(leaseTime, validFor);
