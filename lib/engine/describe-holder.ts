@@ -1,6 +1,14 @@
 import type { ClientRecord } from '../backends/lock-backend.js';
 import { isRedisson, isTicketOwner } from '../backends/owner-ids.js';
-import type { ClientIdentity } from './clients/client-record-writer.js';
+
+/** The application that a lock service belongs to. */
+export interface ClientIdentity {
+  readonly application: string;
+  readonly host: string;
+  readonly pid: number;
+  /** The application's version; `''`: not known. */
+  readonly version: string;
+}
 
 /** The process that holds a lock, according to its record in the backend. @publicApi */
 export interface HolderClient {

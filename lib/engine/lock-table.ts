@@ -1,4 +1,3 @@
-import { FlightQueue } from './flights/flight-queue.js';
 import type { HeldLock, LockWaiter } from './hold/held-lock.js';
 import { LockLease } from './lease/lock-lease.js';
 import { FairQueue } from './queue/fair-queue.js';
@@ -26,17 +25,6 @@ export class LockTable {
   /** The queue of a lock, created if necessary. */
   queueOf(kind: QueueKind, name: string, key: string): LockQueues {
     return this.find(kind, name) ?? this.newQueue(kind, name, key);
-  }
-
-  /** The queue of a single flight, created if necessary. */
-  flightQueueOf(name: string, key: string): FlightQueue {
-    const { services, queueEnded } = this;
-    const { queues } = services.work;
-    const known = queues.get('flight', name);
-    if (known !== undefined) return known as FlightQueue;
-    const queue = new FlightQueue(services, name, key, queueEnded);
-    queues.add(queue);
-    return queue;
   }
 
   /** @param gates for a re-entry: the gates that its shares have entered */
@@ -68,7 +56,8 @@ export class LockTable {
     return queue;
   }
 
-  private readonly queueEnded = (queue: LocalQueue): void => {
+  /** What a queue calls when it has ended. */
+  readonly queueEnded = (queue: LocalQueue): void => {
     const { work, outages } = this.services;
     work.queues.remove(queue);
     outages.left();

@@ -10,15 +10,17 @@ import { FormerPlaces } from './ask/former-places.js';
 import { UnreleasedLocks } from './ask/unreleased-locks.js';
 import { UnsettledReleases } from './ask/unsettled-releases.js';
 import { ClientRecordContents } from './clients/client-record-contents.js';
-import { type ClientIdentity, ClientRecordWriter } from './clients/client-record-writer.js';
+import { ClientRecordWriter } from './clients/client-record-writer.js';
 import { HolderLookup } from './clients/holder-lookup.js';
 import { Examples } from './collections/examples.js';
 import { DeadlockDetector } from './deadlock/deadlock-detector.js';
+import type { ClientIdentity } from './describe-holder.js';
 import { pointChannels } from './events/channels.js';
 import { EventHub } from './events/event-hub.js';
 import { type LockLogger, RateLimitedLogger } from './events/lock-logger.js';
 import { ForcedReleases } from './hold/forced-releases.js';
 import type { HeldLock } from './hold/held-lock.js';
+import type { HoldServices } from './hold/hold-services.js';
 import { LockRenewer } from './hold/lock-renewer.js';
 import { Watchdog } from './hold/watchdog.js';
 import type { Milliseconds } from './terms/duration.js';
@@ -62,7 +64,7 @@ export interface EngineSettings {
  * that needs some of them says which in its constructor, as `Pick<Services, …>`. There is one object per service, which
  * also stands for the service.
  */
-export class Services {
+export class Services implements HoldServices {
   readonly backend: LockBackend;
   readonly runtime: Runtime;
   readonly clientId: string;

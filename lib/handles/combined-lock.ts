@@ -2,7 +2,7 @@ import { LockConfigurationError, LockKeyError } from '../engine/errors.js';
 import type { LockEngine } from '../engine/lock-engine.js';
 import { bySortKey } from '../engine/several/all-or-none.js';
 import { type Milliseconds, toFixedLease } from '../engine/terms/duration.js';
-import type { WaitTerms } from '../engine/wait/caller.js';
+import type { WaitTerms } from '../engine/terms/wait-terms.js';
 import { type LeaseRequest, LockHandle } from './lock-handle.js';
 import { toWaitTerms } from './wait-options.js';
 

@@ -5,8 +5,9 @@ import { LockBusyError, LockLostError, LockUnavailableError } from '../engine/er
 import type { BusyLock, WantedGroup } from '../engine/several/all-or-none.js';
 import type { Wanted } from '../engine/several/hold-and-wait.js';
 import { FOREVER } from '../engine/terms/duration.js';
+import type { WaitTerms } from '../engine/terms/wait-terms.js';
 import { InterruptibleSleep } from '../engine/time/interruptible-sleep.js';
-import type { Caller, WaitTerms } from '../engine/wait/caller.js';
+import type { Caller } from '../engine/wait/caller.js';
 import { SILENCE } from '../engine/wait/outage-limit.js';
 import { CombinedLease, isAged, type MemberLease, releaseUnused } from './combined-lease.js';
 import type { CombinedLock } from './combined-lock.js';

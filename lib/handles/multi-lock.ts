@@ -2,7 +2,7 @@ import { LockConfigurationError } from '../engine/errors.js';
 import type { LockLease } from '../engine/lease/lock-lease.js';
 import { acquireAllOrNone } from '../engine/several/all-or-none.js';
 import type { LocksOfOneService } from '../engine/several/locks-of-one-service.js';
-import type { WaitTerms } from '../engine/wait/caller.js';
+import type { WaitTerms } from '../engine/terms/wait-terms.js';
 import { CombinedLease, type MemberLease } from './combined-lease.js';
 import { CombinedLock } from './combined-lock.js';
 import { acquireThrough, type LeaseRequest, type LockHandle } from './lock-handle.js';

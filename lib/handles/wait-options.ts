@@ -1,7 +1,7 @@
 import { LockConfigurationError } from '../engine/errors.js';
 import { type Duration, type Milliseconds, toWaitTime } from '../engine/terms/duration.js';
 import { CHECKED_LATER, checkOptions, type OptionTable } from '../engine/terms/option-table.js';
-import type { WaitTerms } from '../engine/wait/caller.js';
+import type { WaitTerms } from '../engine/terms/wait-terms.js';
 
 /** Options of a call that waits. @publicApi */
 export interface WaitOptions {

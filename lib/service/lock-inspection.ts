@@ -9,7 +9,7 @@ import {
 } from '../backends/lock-backend.js';
 import { clientOf, isRedisson, isTicketOwner, servesLines } from '../backends/owner-ids.js';
 import type { HeldPermit, SynchronizerState, SynchronizerType } from '../backends/synchronizer-state.js';
-import type { ClientIdentity } from '../engine/clients/client-record-writer.js';
+import type { ClientIdentity } from '../engine/describe-holder.js';
 import { type HolderClient, holderIn } from '../engine/describe-holder.js';
 import { LockConfigurationError, LockKeyError } from '../engine/errors.js';
 import type { LockEngine } from '../engine/lock-engine.js';

@@ -1,7 +1,7 @@
 import { existsSync, readFileSync } from 'node:fs';
 import { hostname } from 'node:os';
 import { dirname, join, resolve } from 'node:path';
-import type { ClientIdentity } from '../engine/clients/client-record-writer.js';
+import type { ClientIdentity } from '../engine/describe-holder.js';
 
 interface Package {
   readonly name?: unknown;

@@ -1,3 +1,4 @@
+import { queueOf as flightQueueOf } from '../../lib/engine/flights/single-flight.js';
 import type { HeldLock, LockWaiter } from '../../lib/engine/hold/held-lock.js';
 import { LockTable } from '../../lib/engine/lock-table.js';
 import { FairQueue } from '../../lib/engine/queue/fair-queue.js';
@@ -28,8 +29,8 @@ describe('the queues of a service', () => {
     expect(fair).toBeInstanceOf(FairQueue);
     expect(queue).not.toBeInstanceOf(FairQueue);
     expect(table.find('fair', 'order')).toBe(fair);
-    const flight = table.flightQueueOf('order', 'lock:order');
-    expect(table.flightQueueOf('order', 'lock:order')).toBe(flight);
+    const flight = flightQueueOf(table, 'order', 'lock:order');
+    expect(flightQueueOf(table, 'order', 'lock:order')).toBe(flight);
     expect(table.find('flight', 'order')).toBe(flight);
     for (const each of [queue, fair, flight]) each.endIfIdle();
   });
@@ -40,7 +41,7 @@ describe('the queues of a service', () => {
     expect([services.work.queues.size, changes, left()]).toEqual([0, [0], 1]);
     table.queueOf('fair', 'order', 'lock:order').endIfIdle();
     expect([services.work.queues.size, changes, left()]).toEqual([0, [0, 0], 2]);
-    table.flightQueueOf('order', 'lock:order').endIfIdle();
+    flightQueueOf(table, 'order', 'lock:order').endIfIdle();
     expect([services.work.queues.size, changes, left()]).toEqual([0, [0, 0, 0], 3]);
   });
 });

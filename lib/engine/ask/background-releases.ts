@@ -1,10 +1,9 @@
 import { BackOff, FIRST_PAUSE } from '../../backends/back-off.js';
 import type { BackendError, LockBackend, ReleaseReply } from '../../backends/lock-backend.js';
 import type { Runtime } from '../../backends/runtime.js';
-import type { HeldLock } from '../hold/held-lock.js';
 import type { UnreleasedLocks } from './unreleased-locks.js';
 import type { Departing, UnsettledReleases } from './unsettled-releases.js';
-import { type UnusedOwner, unusedOwner } from './unused-owner.js';
+import { type FormerOwner, type UnusedOwner, unusedOwner } from './unused-owner.js';
 
 /** The longest pause between two releases, in milliseconds. */
 const LONGEST_PAUSE = 500;
@@ -74,7 +73,7 @@ export class BackgroundReleases {
   }
 
   /** Releases the owner of a released lock once more if a copy of its acquisition may still arrive. */
-  followUp(held: HeldLock): void {
+  followUp(held: FormerOwner): void {
     if (held.lateCopiesUntil !== undefined) this.release(unusedOwner(held));
   }
 

@@ -14,7 +14,8 @@ export interface UnusedOwner extends OwnerRef {
   readonly flight?: FlightRelease;
 }
 
-interface FormerOwner extends OwnerRef {
+/** The owner of a lock that was held. */
+export interface FormerOwner extends OwnerRef {
   readonly leaseTime: number;
   /** How long its lease is known to last. */
   readonly validFor: number;

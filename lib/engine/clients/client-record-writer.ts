@@ -1,16 +1,8 @@
 import type { BackendError, ClientRecord, LockBackend } from '../../backends/lock-backend.js';
 import type { Runtime } from '../../backends/runtime.js';
+import type { ClientIdentity } from '../describe-holder.js';
 import type { LockLogger } from '../events/lock-logger.js';
 import { ReschedulableTimer } from '../time/reschedulable-timer.js';
-
-/** The application that a lock service belongs to. */
-export interface ClientIdentity {
-  readonly application: string;
-  readonly host: string;
-  readonly pid: number;
-  /** The application's version; `''`: not known. */
-  readonly version: string;
-}
 
 /** How often the record is written, and how long it is kept without being rewritten, in milliseconds. */
 const HEARTBEAT = 10_000;

@@ -2,6 +2,7 @@ import { agedRecord, type ClientRecord, type LockBackend } from '../../backends/
 import { clientOf, isRedisson } from '../../backends/owner-ids.js';
 import type { Runtime } from '../../backends/runtime.js';
 import {
+  type ClientIdentity,
   describeHolder,
   type HolderClient,
   holderIn,
@@ -9,7 +10,6 @@ import {
   withoutRecordBecause,
 } from '../describe-holder.js';
 import type { HeldLock } from '../hold/held-lock.js';
-import type { ClientIdentity } from './client-record-writer.js';
 
 /** How many milliseconds a record stays fresh. The time is shorter if the record does not mention the lock. */
 const FRESH = 10_000;

@@ -1,7 +1,6 @@
 import type { Channel } from 'node:diagnostics_channel';
 import type { Runtime } from '../../backends/runtime.js';
-import type { ClientIdentity } from '../clients/client-record-writer.js';
-import { describeLoser } from '../describe-holder.js';
+import { type ClientIdentity, describeLoser } from '../describe-holder.js';
 import { EVENT_NAMES, type LockEventName, type LockEvents } from './lock-events.js';
 import { describeThrown, harmless, type LockLogger } from './lock-logger.js';
 

@@ -1,6 +1,6 @@
+import type { HeldType } from '../../backends/lock-backend.js';
 import type { Runtime } from '../../backends/runtime.js';
-import type { DetachedLock } from '../detached/lease-ticket.js';
-import type { HeldLock, LeaseTerms } from '../hold/held-lock.js';
+import type { LeaseTerms } from '../terms/lock-options.js';
 import type { EventHub } from './event-hub.js';
 import type { LockEvent, OwnerEvent } from './lock-events.js';
 
@@ -10,8 +10,19 @@ export interface Announcer {
   readonly runtime: Runtime;
 }
 
+/** A lock that is held. */
+interface AnnouncedLock {
+  readonly name: string;
+  readonly type: HeldType;
+  readonly owner: string;
+  readonly token: number;
+  /** Since when this process has had it, on the monotonic clock. */
+  readonly since: number;
+  readonly shares: readonly { readonly terms: LeaseTerms }[];
+}
+
 interface AnnouncedLease {
-  readonly locks: readonly HeldLock[];
+  readonly locks: readonly AnnouncedLock[];
   readonly terms: LeaseTerms;
 }
 
@@ -56,7 +67,7 @@ export function announceAcquired(
 export function announceReleased(
   { events, runtime }: Announcer,
   lease: AnnouncedLease,
-  freed: readonly HeldLock[],
+  freed: readonly AnnouncedLock[],
   confirmed: boolean,
 ): void {
   const since = given.get(lease);
@@ -69,7 +80,7 @@ export function announceReleased(
 export function announceDetached(
   { events, runtime }: Announcer,
   lease: AnnouncedLease,
-  { owner: ticketOwner, leaseTime }: Pick<DetachedLock, 'owner' | 'leaseTime'>,
+  { owner: ticketOwner, leaseTime }: { readonly owner: string; readonly leaseTime: number },
 ): void {
   if (!events.hasListener('detached')) return;
   const since = given.get(lease);
@@ -85,7 +96,7 @@ export function announceDetached(
  */
 export function announceLost(
   { events, runtime }: Announcer,
-  lock: HeldLock,
+  lock: AnnouncedLock,
   error: Error,
   terms: LeaseTerms | undefined,
   name: string = lock.name,
@@ -94,17 +105,22 @@ export function announceLost(
   events.emit('lost', { ...purposeOf(lock, terms), name, owner: lock.owner, held, error });
 }
 
-export function announceRenewalFailed(events: EventHub, held: HeldLock, remainingTime: number, error: Error): void {
+export function announceRenewalFailed(
+  events: EventHub,
+  held: AnnouncedLock,
+  remainingTime: number,
+  error: Error,
+): void {
   if (events.hasListener('renewalFailed')) events.emit('renewalFailed', { ...eventOf(held), remainingTime, error });
 }
 
 /** The part of an event that describes a held lock. */
-export function eventOf(held: HeldLock): OwnerEvent {
+export function eventOf(held: AnnouncedLock): OwnerEvent {
   return { ...purposeOf(held, held.shares[0]?.terms), owner: held.owner };
 }
 
 function purposeOf(
-  { name, type }: Pick<HeldLock, 'name' | 'type'>,
+  { name, type }: Pick<AnnouncedLock, 'name' | 'type'>,
   { group = '', method = '' }: Partial<LockEvent> = {},
 ): LockEvent {
   return { name, type, group, method };

@@ -12,7 +12,7 @@ import type { Services } from '../services.js';
 import { toLockName } from '../terms/lock-name.js';
 import { isTraced, traceAcquisition } from '../trace/trace-acquisition.js';
 import { abortedError } from '../wait/caller.js';
-import { FlightWaiter, type SharedResult } from './flight-queue.js';
+import { FlightQueue, FlightWaiter, type SharedResult } from './flight-queue.js';
 import type { FlightTerms } from './flight-terms.js';
 import { resultOf, textOf } from './serialize-result.js';
 
@@ -63,8 +63,18 @@ async function joinOrAcquire(
     };
     const waiter = new FlightWaiter(name, services.newOwner, terms, services.runtime, granted, reject);
     waiter.scoped = scoped;
-    if (mayWait(services, waiter, key)) beginWait(services, table.flightQueueOf(name, key), waiter, hasScope);
+    if (mayWait(services, waiter, key)) beginWait(services, queueOf(table, name, key), waiter, hasScope);
   });
+}
+
+/** The queue of a single flight, created if necessary. */
+export function queueOf({ services, queueEnded }: LockTable, name: string, key: string): FlightQueue {
+  const { queues } = services.work;
+  const known = queues.get('flight', name);
+  if (known !== undefined) return known as FlightQueue;
+  const queue = new FlightQueue(services, name, key, queueEnded);
+  queues.add(queue);
+  return queue;
 }
 
 function announceShared(
@@ -82,7 +92,7 @@ function announceShared(
 /** Runs the body while the lease is held, and stores its result with the release. @returns the result as text */
 function run(table: LockTable, lease: LockLease, terms: FlightTerms, body: (lease: Lease) => unknown): Promise<string> {
   const [held] = lease.locks;
-  const queue = table.flightQueueOf(lease.name, held.key);
+  const queue = queueOf(table, lease.name, held.key);
   return holdWhile(table.services, lease, async () => {
     try {
       const result = await body(lease);

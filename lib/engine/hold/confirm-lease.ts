@@ -1,14 +1,15 @@
 import { BackOff } from '../../backends/back-off.js';
 import type { BackendError } from '../../backends/lock-backend.js';
 import type { Timer } from '../../backends/runtime.js';
-import type { Services } from '../services.js';
 import { FOREVER } from '../terms/duration.js';
-import { Caller, type WaitTerms } from '../wait/caller.js';
+import type { WaitTerms } from '../terms/wait-terms.js';
+import { Caller } from '../wait/caller.js';
 import { permanentError, unavailableError } from '../wait/wait-errors.js';
 import type { HeldLock } from './held-lock.js';
+import type { HoldServices } from './hold-services.js';
 
 /** The services that are needed here. */
-type Needs = Pick<Services, 'backend' | 'runtime' | 'watchdog'>;
+type Needs = Pick<HoldServices, 'backend' | 'runtime' | 'watchdog'>;
 
 const WAIT_FOREVER: WaitTerms = { waitTime: FOREVER, outageTimeout: FOREVER, signal: undefined };
 

@@ -2,16 +2,16 @@ import type { TransferableType } from '../../backends/lock-backend.js';
 import { Attempt, type AttemptServices, type Granted, type Outcome } from '../ask/attempt.js';
 import { unreleasedOwner } from '../ask/unused-owner.js';
 import type { LinkedQueue } from '../collections/linked-queue.js';
-import type { Services } from '../services.js';
 import type { Moment } from '../time/lease-clock.js';
 import { HandOffBudget, mayInherit } from './hand-off-budget.js';
 import { HeldLock, type LockWaiter, type ReleaseListener, type ReleaseOutcome, UNAWAITED } from './held-lock.js';
+import type { HoldServices } from './hold-services.js';
 import type { RecallableRelease } from './recallable-release.js';
 import type { Tenure } from './tenure.js';
 
 /** The services that are needed here. */
 type HandOffServices = AttemptServices &
-  Pick<Services, 'backend' | 'backgroundReleases' | 'clock' | 'events' | 'runtime'>;
+  Pick<HoldServices, 'backend' | 'backgroundReleases' | 'clock' | 'events' | 'runtime'>;
 
 /** The queue whose waiters inherit the lock. */
 interface QueueOfHandOff {

@@ -2,7 +2,7 @@ import type { Acquired, HeldType } from '../../backends/lock-backend.js';
 import type { Attempt } from '../ask/attempt.js';
 import { listOf } from '../collections/list-of.js';
 import type { LockLostError } from '../errors.js';
-import type { AcquisitionTerms } from '../terms/lock-options.js';
+import type { LeaseTerms } from '../terms/lock-options.js';
 import type { Moment } from '../time/lease-clock.js';
 import type { Waiter } from '../wait/waiter.js';
 import type { Renewable, RenewalList } from './renewal-list.js';
@@ -70,9 +70,6 @@ export async function outcomeOf(
   await giveBack({ waits: true, releaseSettled });
   return outcome;
 }
-
-/** Those terms of an acquisition that its lease keeps. */
-export type LeaseTerms = Pick<AcquisitionTerms, 'onLost' | 'release' | 'holdAtMost' | 'reentry' | 'group' | 'method'>;
 
 /** One lease's part in a held lock. */
 export interface LockShare {

@@ -1,8 +1,8 @@
 import type { BackendError } from '../../backends/lock-backend.js';
 import { unusedOwner } from '../ask/unused-owner.js';
-import type { Services } from '../services.js';
 import type { Moment } from '../time/lease-clock.js';
 import type { HeldLock, ReleaseOutcome } from './held-lock.js';
+import type { HoldServices } from './hold-services.js';
 
 // `holdAtLeast`: a lock that outlives its last lease for a while, without being renewed or released.
 
@@ -12,7 +12,7 @@ export function isKept({ keepUntil, lost }: HeldLock, now: Moment): boolean {
 }
 
 /** The services that are needed here. */
-type Needs = Pick<Services, 'backend' | 'backgroundReleases' | 'clock' | 'events' | 'runtime' | 'watchdog'>;
+type Needs = Pick<HoldServices, 'backend' | 'backgroundReleases' | 'clock' | 'events' | 'runtime' | 'watchdog'>;
 
 /**
  * Shortens the lease to the time for which the lock has to be kept, and lets it lapse. It is neither renewed nor

@@ -2,8 +2,8 @@ import type { HeldType, ReleaseReply, ReleaseRequest } from '../../backends/lock
 import type { Departing } from '../ask/unsettled-releases.js';
 import { longestLease, unreleasedOwner } from '../ask/unused-owner.js';
 import { CHECKED, invariant } from '../invariants.js';
-import type { Services } from '../services.js';
 import { type HeldLock, type ReleaseListener, type ReleaseOutcome, tellOutcome, UNAWAITED } from './held-lock.js';
+import type { HoldServices } from './hold-services.js';
 
 /** Told when the backend has answered a release, or gave no answer. */
 export interface ReleaseSender {
@@ -43,7 +43,7 @@ export class RecallableRelease implements ReleaseRequest, Departing {
 
   /** @param sender told of the answer */
   constructor(
-    private readonly services: Pick<Services, 'backend' | 'backgroundReleases' | 'clock' | 'unsettledReleases'>,
+    private readonly services: Pick<HoldServices, 'backend' | 'backgroundReleases' | 'clock' | 'unsettledReleases'>,
     readonly held: HeldLock,
     private readonly sender?: ReleaseSender,
   ) {
@@ -150,7 +150,7 @@ export class RecallableRelease implements ReleaseRequest, Departing {
  * @param found whether the answer says that the owner held the lock
  */
 export function answeredOutcome(
-  { clock }: Pick<Services, 'clock'>,
+  { clock }: Pick<HoldServices, 'clock'>,
   { confirmed, validFor }: HeldLock,
   found: boolean,
   resent: boolean,

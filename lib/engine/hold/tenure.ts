@@ -2,16 +2,16 @@ import type { Busy, ReleaseReply } from '../../backends/lock-backend.js';
 import { unusedOwner } from '../ask/unused-owner.js';
 import { announceLost } from '../events/lease-events.js';
 import { CHECKED, invariant } from '../invariants.js';
-import type { Services } from '../services.js';
 import type { Moment } from '../time/lease-clock.js';
 import type { HeldLock, LockWaiter, ReleaseListener, ReleaseOutcome } from './held-lock.js';
+import type { HoldServices } from './hold-services.js';
 import { RecallableRelease } from './recallable-release.js';
 
 const NONE: readonly never[] = [];
 
 /** The services that are needed here. */
 type TenureServices = Pick<
-  Services,
+  HoldServices,
   'backend' | 'backgroundReleases' | 'clock' | 'events' | 'runtime' | 'unsettledReleases' | 'watchdog'
 >;
 

@@ -6,7 +6,6 @@ import { announceDetached, announceLost, announceReleased } from '../events/leas
 import { confirmLeases } from '../hold/confirm-lease.js';
 import {
   type HeldLock,
-  type LeaseTerms,
   type LockShare,
   type ReleaseListener,
   type ReleaseOutcome,
@@ -20,7 +19,7 @@ import { LockScope, lockScopes, type ScopedLease, scopeAround } from '../scope/l
 import { type EnteredGate, ShareGates } from '../scope/share-gate.js';
 import type { Services } from '../services.js';
 import { type Duration, toLeaseTime } from '../terms/duration.js';
-import type { ReleaseMode } from '../terms/lock-options.js';
+import type { LeaseTerms, ReleaseMode } from '../terms/lock-options.js';
 import type { Moment } from '../time/lease-clock.js';
 import { leaseController } from './lease-controller.js';
 import { printedLease } from './printed-lease.js';

@@ -4,8 +4,9 @@ import type { Runtime } from '../../backends/runtime.js';
 import type { HolderClient } from '../describe-holder.js';
 import { LockBusyError, LockError, LockKeyError, LockLostError, LockUnavailableError } from '../errors.js';
 import type { Milliseconds } from '../terms/duration.js';
+import type { WaitTerms } from '../terms/wait-terms.js';
 import { InterruptibleSleep } from '../time/interruptible-sleep.js';
-import { abortedError, Caller, type WaitTerms } from '../wait/caller.js';
+import { abortedError, Caller } from '../wait/caller.js';
 import { ofClient } from '../wait/wait-errors.js';
 import { HoldAndWait, type Wanted } from './hold-and-wait.js';
 

@@ -3,8 +3,8 @@ import type { RequestId, SynchronizerBackend } from '../../backends/synchronizer
 import { lateAnswer } from '../ask/attempt.js';
 import type { Services } from '../services.js';
 import type { Milliseconds } from '../terms/duration.js';
+import type { WaitTerms } from '../terms/wait-terms.js';
 import type { Moment } from '../time/lease-clock.js';
-import type { WaitTerms } from '../wait/caller.js';
 import { newPermitId } from './permit-id.js';
 import type { GrantResult, PermitRequest, PermitSource, PermitWaiter } from './permit-queue.js';
 import type { RenewedPermits } from './renewed-permits.js';

@@ -1,6 +1,5 @@
 import type { HeldType, LockType } from '../../backends/lock-backend.js';
 import { LockConfigurationError } from '../errors.js';
-import type { WaitTerms } from '../wait/caller.js';
 import { type Duration, FOREVER, type Milliseconds, toFixedLease, toHoldLimit, toWaitTime } from './duration.js';
 import {
   CHECKED_LATER,
@@ -11,6 +10,7 @@ import {
   rule,
   TRUE_OR_FALSE,
 } from './option-table.js';
+import type { WaitTerms } from './wait-terms.js';
 
 /** Whether a call waits until Redis has confirmed its release. See {@link RunOptions.release}. @publicApi */
 export type ReleaseMode = 'confirmed' | 'background';
@@ -150,6 +150,9 @@ export interface AcquisitionTerms extends Purpose, WaitTerms {
   /** Whether the caller can do without this lock. Its wait is then never part of a deadlock. */
   readonly tentative: boolean;
 }
+
+/** Those terms of an acquisition that its lease keeps. */
+export type LeaseTerms = Pick<AcquisitionTerms, 'onLost' | 'release' | 'holdAtMost' | 'reentry' | 'group' | 'method'>;
 
 /** The defaults that are the same for every service. */
 export const DEFAULT_TERMS = {

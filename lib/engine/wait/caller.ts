@@ -1,22 +1,9 @@
 import { deadlineTimer, type Runtime, type Timer } from '../../backends/runtime.js';
 import { LockAbortedError } from '../errors.js';
-import type { Milliseconds } from '../terms/duration.js';
+import type { WaitTerms } from '../terms/wait-terms.js';
 
 /** Why a caller left before it was served. */
 export type LeaveReason = 'timeout' | 'abort';
-
-/** The terms that limit a wait. */
-export interface WaitTerms {
-  /** 0: try once. */
-  readonly waitTime: Milliseconds;
-  /** How long an outage of the backend may last. */
-  readonly outageTimeout: Milliseconds;
-  readonly signal: AbortSignal | undefined;
-  /** The caller waits for as long as others lead, so a long wait is no reason to warn. */
-  readonly standsBy?: true;
-  /** Whether the call was given a waitTime, even `Infinity`. */
-  readonly choseWaitTime?: boolean;
-}
 
 /**
  * A waiting caller: its waitTime, its signal and its callbacks. It is settled once. After that it has no timer, no

@@ -3,7 +3,8 @@ import { isTicketOwner } from '../../backends/owner-ids.js';
 import type { HolderClient } from '../describe-holder.js';
 import { LockAbortedError, LockBusyError, LockKeyError, LockSupersededError, LockUnavailableError } from '../errors.js';
 import type { EventHub } from '../events/event-hub.js';
-import type { Caller, WaitTerms } from './caller.js';
+import type { WaitTerms } from '../terms/wait-terms.js';
+import type { Caller } from './caller.js';
 
 /** The known details of a lock's current holder. */
 export interface KnownHolder {

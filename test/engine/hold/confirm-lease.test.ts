@@ -3,7 +3,7 @@ import { LockAbortedError, LockKeyError, LockUnavailableError } from '../../../l
 import { confirmLease, confirmLeases } from '../../../lib/engine/hold/confirm-lease.js';
 import type { HeldLock } from '../../../lib/engine/hold/held-lock.js';
 import { FOREVER } from '../../../lib/engine/terms/duration.js';
-import type { WaitTerms } from '../../../lib/engine/wait/caller.js';
+import type { WaitTerms } from '../../../lib/engine/terms/wait-terms.js';
 import { ms, openVirtualWorld } from '../../support/lock-world.js';
 import { errorOf, latch } from '../../support/section.js';
 import { answerAfter, refused } from '../../support/watched/watched-backend.js';
