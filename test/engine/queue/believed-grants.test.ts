@@ -1,10 +1,8 @@
-import { giveBack } from '../hold/give-back.js';
 import '../../contract/support/matchers.js';
-import { BackendError, type Grant, type Wake } from '../../../lib/backends/lock-backend.js';
-import { LockQueue } from '../../../lib/engine/queue/lock-queue.js';
+import type { Grant, Wake } from '../../../lib/backends/lock-backend.js';
 import { validity } from '../../../lib/engine/time/lease-clock.js';
 import { ms } from '../../support/lock-world.js';
-import { grantTo, inLine, KEY, lockOf, lockScene, type Sent, WAITER_TIMEOUT } from './scripted-scene.js';
+import { grantTo, inLine, leaseOf, lockScene, type Sent, WAITER_TIMEOUT } from './scripted-scene.js';
 
 const LEASE = 30_000;
 const REFRESHED = WAITER_TIMEOUT / 3;
@@ -13,15 +11,16 @@ const OLDEST = validity(LEASE) - (LEASE * 2) / 3;
 
 type Scene = Awaited<ReturnType<typeof inLine>>;
 
+/** For how long a lease that was granted is certainly held from now, in milliseconds. */
+const left = ({ caller }: Pick<Scene, 'caller'>) => leaseOf(caller).remainingTime();
+
 describe('a caller that a message grants the lock', () => {
   it('has it at once, with the lease in the message, and no command leaves', async () => {
-    const { backend, runtime, queue, waiter, placed } = await inLine();
+    const { backend, runtime, caller, placed } = await inLine();
     const requests = backend.requests.length;
     await backend.tell('line', grantTo(placed));
-    const lock = lockOf(waiter);
-    expect(lock).toMatchObject({ owner: placed.request.owner, token: 5, block: { size: 3 } });
-    expect(lock).toMatchObject({ validFor: LEASE, leaseTime: LEASE, fixed: false, settled: true });
-    expect(queue.holders).toEqual([lock]);
+    expect(caller.lease).toMatchObject({ owner: placed.request.owner, fencingToken: 5, held: true });
+    expect(left({ caller })).toBe(validity(LEASE));
     await runtime.advance(LEASE / 3 - 1_000);
     expect(backend.requests.length).toBe(requests);
     expect(backend.begun).toMatchObject([{ nonce: placed.request.nonce, token: 5 }]);
@@ -35,75 +34,66 @@ describe('a caller that a message grants the lock', () => {
   });
 
   it('has it renewed by the watchdog when a third of the lease is over, like any other', async () => {
-    const { backend, runtime, waiter, placed } = await inLine();
+    const { backend, runtime, caller, placed } = await inLine();
     const { monotonic } = runtime;
     await runtime.advance(1_500);
     await backend.tell('line', grantTo(placed));
-    const begun = lockOf(waiter).confirmed.monotonic;
+    const begun = monotonic() + left({ caller }) - validity(LEASE);
     while (backend.count('renew') === 0) await runtime.advance(100);
     expect(monotonic() - begun).toBeWithin(LEASE / 3 - 1_000, LEASE / 3 + 1_000);
     expect(backend.last('renew').request).toMatchObject({ owner: placed.request.owner, leaseTime: LEASE });
-    expect(lockOf(waiter).lost).toBeUndefined();
+    expect(leaseOf(caller).held).toBe(true);
   });
 
   it('loses it when its lease ends, if no renewal is answered', async () => {
-    const { backend, runtime, waiter, placed } = await inLine();
+    const { backend, runtime, caller, placed } = await inLine();
     backend.hold('renew');
     await runtime.advance(1_500);
     await backend.tell('line', grantTo(placed));
-    const lock = lockOf(waiter);
     await runtime.advance(validity(LEASE) - 1_501);
-    expect(lock.lost).toBeUndefined();
+    expect(leaseOf(caller).held).toBe(true);
     await runtime.advance(1);
-    expect(lock.lost).toBeDefined();
+    expect(leaseOf(caller).held).toBe(false);
   });
 
   it('has the lease that it wants, if that is shorter than what can be granted', async () => {
-    const { backend, waiter, placed } = await inLine('reentrant', { leaseTime: ms(600) });
+    const { backend, caller, placed } = await inLine('reentrant', { leaseTime: ms(600) });
     expect(placed.request.grantLease).toBe(1_000);
     await backend.tell('line', grantTo(placed, { lease: 1_000 }));
-    expect(lockOf(waiter)).toMatchObject({ leaseTime: 600, validFor: 600 });
-  });
-
-  it('shows that the backend grants locks again', async () => {
-    const { backend, services, placed } = await inLine();
-    const error = new BackendError('OOM', 'unavailable', 'refused');
-    const refusal = { key: 'lock:order', error, at: 0, isOver: false };
-    services.pendingAttempts.refusal = refusal;
-    await backend.tell('line', grantTo(placed));
-    expect(refusal.isOver).toBe(true);
+    expect(left({ caller })).toBe(validity(600));
   });
 
   it('lets the next one ask after the release', async () => {
-    const { backend, queue, runtime, waiter, placed, arrive } = await inLine();
+    const { backend, runtime, caller, placed, arrive } = await inLine();
     await backend.tell('line', grantTo(placed));
     await runtime.advance(100); // longer than the lock may stay in the process
-    const next = arrive();
-    await giveBack(queue, lockOf(waiter));
-    expect(backend.owners('acquire').slice(2)).toEqual([next.owner]);
+    arrive();
+    await leaseOf(caller).release();
+    expect(backend.owners('acquire').slice(2)).toEqual(['me:2']);
   });
 
   it('lets the next one inherit it without a command', async () => {
-    const { backend, queue, waiter, placed, arrive } = await inLine();
+    const { backend, caller, placed, arrive } = await inLine();
     await backend.tell('line', grantTo(placed));
     const next = arrive();
     const requests = backend.requests.length;
-    await giveBack(queue, lockOf(waiter));
+    await leaseOf(caller).release();
     expect(next.outcome).toBe('held');
-    expect(lockOf(next)).toMatchObject({ owner: placed.request.owner, token: 6 });
+    expect(next.lease).toMatchObject({ owner: placed.request.owner, fencingToken: 6 });
     expect(backend.requests.length).toBe(requests);
   });
 
   describe('has a lease that counts', () => {
-    const begunBy = async ({ backend, waiter, placed }: Scene, grant: Partial<Grant> = {}) => {
-      await backend.tell('line', grantTo(placed, grant));
-      return lockOf(waiter).confirmed;
+    /** When the lease began, on the monotonic clock. */
+    const begunBy = async (scene: Scene, grant: Partial<Grant> = {}, lease = LEASE) => {
+      await scene.backend.tell('line', grantTo(scene.placed, grant));
+      return scene.runtime.monotonic() + left(scene) - validity(lease);
     };
 
     it('from before its request was sent, however late the server executed that, or says it did', async () => {
       const scene = lockScene('reentrant', { lines: true });
       const { backend, runtime } = scene;
-      const waiter = scene.arrive();
+      const caller = scene.arrive();
       await backend.last('acquire').busy();
       const sent = runtime.monotonic();
       await backend.confirm();
@@ -111,8 +101,7 @@ describe('a caller that a message grants the lock', () => {
       await runtime.advance(700); // on the way, or tried again
       await placed.busy();
       await runtime.advance(800);
-      const { monotonic, wall } = await begunBy({ ...scene, waiter, placed }, { after: 600 });
-      expect([monotonic, runtime.wall() - wall]).toEqual([sent, 1_500]);
+      expect(await begunBy({ ...scene, caller, placed }, { after: 600 })).toBe(sent);
     });
 
     it('from before the refresh whose nonce is in the message', async () => {
@@ -123,7 +112,7 @@ describe('a caller that a message grants the lock', () => {
       const [{ nonce }] = backend.last('refreshWaiters').request;
       expect(nonce).not.toBe(scene.placed.request.nonce);
       await runtime.advance(1_000);
-      expect((await begunBy(scene, { nonce })).monotonic).toBe(refreshed);
+      expect(await begunBy(scene, { nonce })).toBe(refreshed);
     });
 
     it('from before an earlier request, if the message names that one, although the place was refreshed', async () => {
@@ -132,7 +121,7 @@ describe('a caller that a message grants the lock', () => {
       const sent = runtime.monotonic();
       await runtime.advance(2 * REFRESHED);
       expect(backend.count('refreshWaiters')).toBe(2);
-      expect((await begunBy(scene)).monotonic).toBe(sent);
+      expect(await begunBy(scene)).toBe(sent);
     });
 
     it('from before a refresh that is unanswered, because the server may have executed it', async () => {
@@ -143,45 +132,44 @@ describe('a caller that a message grants the lock', () => {
       const refreshed = runtime.monotonic();
       const [{ nonce }] = backend.last('refreshWaiters').request;
       await runtime.advance(200);
-      expect((await begunBy(scene, { nonce })).monotonic).toBe(refreshed);
+      expect(await begunBy(scene, { nonce })).toBe(refreshed);
       await backend.last('refreshWaiters').answer([false]); // the grant has ended the place
-      expect([scene.waiter.outcome, backend.count('acquire')]).toEqual(['held', 2]);
+      expect([scene.caller.outcome, backend.count('acquire')]).toEqual(['held', 2]);
     });
 
     it('from before its request as long as two thirds are left then', async () => {
       const scene = await inLine();
       const sent = scene.runtime.monotonic();
       scene.runtime.block(OLDEST);
-      expect((await begunBy(scene, { after: 5_000 })).monotonic).toBe(sent);
+      expect(await begunBy(scene, { after: 5_000 })).toBe(sent);
     });
 
     it('and otherwise from as much later as the server says, less the margin of clocks', async () => {
       const scene = await inLine();
       const sent = scene.runtime.monotonic();
       scene.runtime.block(OLDEST + 1);
-      expect((await begunBy(scene, { after: 5_000 })).monotonic).toBe(sent + validity(5_000));
+      expect(await begunBy(scene, { after: 5_000 })).toBe(sent + validity(5_000));
     });
 
     it('so that a short lease is believed long after the last request', async () => {
       const scene = await inLine('reentrant', { leaseTime: ms(1_000) });
       const sent = scene.runtime.monotonic();
       await scene.runtime.advance(1_500);
-      expect((await begunBy(scene, { after: 1_450 })).monotonic).toBe(sent + validity(1_450));
-      expect(lockOf(scene.waiter).validFor).toBe(1_000);
+      expect(await begunBy(scene, { after: 1_450 }, 1_000)).toBe(sent + validity(1_450));
     });
   });
 
   describe('asks under the same owner', () => {
     /** The message arrives, and the head has to ask. */
-    const asks = async ({ backend, placed, queue }: Scene, wake: Wake) => {
+    const asks = async ({ backend, placed, caller }: Scene, wake: Wake) => {
       const before = backend.count('acquire');
       await backend.tell('line', wake);
-      expect(queue.holders).toEqual([]);
+      expect(caller.outcome).toBeUndefined();
       expect(backend.begun).toEqual([]);
       expect(backend.owners('acquire').slice(before)).toEqual([placed.request.owner]);
       const asked = backend.last('acquire');
       await asked.grant({ token: 9 });
-      expect(queue.holders).toMatchObject([{ owner: placed.request.owner, token: 9 }]);
+      expect(caller.lease).toMatchObject({ owner: placed.request.owner, fencingToken: 9 });
     };
 
     it('if the nonce is of no request of its own', async () => {
@@ -200,7 +188,7 @@ describe('a caller that a message grants the lock', () => {
       await later.runtime.advance(8 * REFRESHED);
       const [{ nonce }] = later.backend.sent('refreshWaiters')[0].request;
       await later.backend.tell('line', grantTo(later.placed, { nonce, after: 6 * REFRESHED }));
-      expect(later.waiter.outcome).toBe('held');
+      expect(later.caller.outcome).toBe('held');
     });
 
     it('if the message says no more than that it is granted, as that of an earlier version, or with minReplicas', async () => {
@@ -293,30 +281,30 @@ describe('a caller that a message grants the lock', () => {
 
   describe('gets nothing from it', () => {
     it('while another request is under way, but asks at once when that finds the lock busy', async () => {
-      const { backend, waiter, placed } = await inLine();
+      const { backend, caller, placed } = await inLine();
       await backend.tell('line');
       const asked = backend.last('acquire');
       await backend.tell('line', grantTo(asked));
       await backend.tell('line', grantTo(placed));
-      expect([backend.count('acquire'), backend.begun, waiter.outcome]).toEqual([3, [], undefined]);
+      expect([backend.count('acquire'), backend.begun, caller.outcome]).toEqual([3, [], undefined]);
       await asked.busy();
       expect(backend.owners('acquire')[3]).toBe(asked.request.owner);
       await backend.last('acquire').grant();
-      expect(lockOf(waiter).owner).toBe(asked.request.owner);
+      expect(leaseOf(caller).owner).toBe(asked.request.owner);
     });
 
     it('if it has asked twice under that place, and the owner was given up after a busy answer', async () => {
-      const { backend, waiter, placed } = await inLine();
+      const { backend, caller, placed } = await inLine();
       await backend.tell('line');
       await backend.last('acquire').busy({ validUntil: 100 }); // a copy may still be executed
-      expect(waiter.owner).not.toBe(placed.request.owner);
+      expect(backend.last('acquire').request.owner).not.toBe(placed.request.owner);
       await backend.last('acquire').busy();
       await backend.tell('line', grantTo(placed));
-      expect([backend.begun, waiter.outcome]).toEqual([[], undefined]);
+      expect([backend.begun, caller.outcome]).toEqual([[], undefined]);
     });
 
     it('if the nonce is that of a former place', async () => {
-      const { backend, runtime, waiter, placed } = await inLine();
+      const { backend, runtime, caller, placed } = await inLine();
       await backend.tell('line');
       await backend.last('acquire').fail('unknown');
       await runtime.advance(100);
@@ -324,53 +312,45 @@ describe('a caller that a message grants the lock', () => {
       expect(present.request.owner).not.toBe(placed.request.owner);
       await present.busy();
       await backend.tell('line', grantTo(present, { nonce: placed.request.nonce }));
-      expect([backend.begun, waiter.outcome]).toEqual([[], undefined]);
+      expect([backend.begun, caller.outcome]).toEqual([[], undefined]);
       expect(backend.owners('acquire').at(-1)).toBe(present.request.owner);
     });
 
-    it('while an adoption has reserved the lock', async () => {
-      const { backend, queue, placed } = await inLine();
-      void queue.awaitClaim();
-      await backend.tell('line', grantTo(placed));
-      expect([backend.begun, backend.count('acquire')]).toEqual([[], 2]);
-    });
-
     it('if it has left', async () => {
-      const { backend, queue, placed, waiter } = await inLine();
-      queue.callers.dismiss(waiter, new Error('left'));
+      const abort = new AbortController();
+      const { backend, engine, runtime, placed } = await inLine('reentrant', { signal: abort.signal });
+      abort.abort();
+      await runtime.settle();
       await backend.tell('line', grantTo(placed));
-      expect([backend.begun, queue.holders]).toEqual([[], []]);
+      expect([backend.begun, engine.activity().leases]).toEqual([[], 0]);
     });
 
     it('if the backend has released the owner of the place: then it asks as another one', async () => {
-      const { backend, waiter } = await inLine();
+      const { backend, caller } = await inLine();
       await backend.tell('line');
       const asked = backend.last('acquire');
       await asked.busy({ spent: true });
       await backend.tell('line', grantTo(asked));
       expect(backend.begun).toEqual([]);
-      expect(backend.last('acquire').request.owner).toBe(waiter.owner);
-      expect(waiter.owner).not.toBe(asked.request.owner);
+      expect(backend.last('acquire').request.owner).not.toBe(asked.request.owner);
     });
 
     it('a second time, although the message comes twice', async () => {
-      const { backend, queue, waiter, placed, arrive } = await inLine();
+      const { backend, placed, arrive } = await inLine();
       await backend.tell('line', grantTo(placed));
       const next = arrive();
       const requests = backend.requests.length;
       await backend.tell('line', grantTo(placed));
-      expect(queue.holders).toEqual([waiter.held]);
       expect([next.outcome, backend.begun.length, backend.requests.length]).toEqual([undefined, 1, requests]);
     });
 
     it('while it holds a lock that a wrong message made it ask for', async () => {
-      const { backend, queue, waiter, placed } = await inLine();
+      const { backend, engine, placed } = await inLine();
       await backend.tell('line', grantTo(placed, { nonce: 'forged' }));
       await backend.last('acquire').grant();
       await backend.tell('line', grantTo(placed));
       await backend.tell('line', grantTo(placed, { nonce: 'forged' }));
-      expect(queue.holders).toEqual([waiter.held]);
-      expect(backend.begun).toEqual([]);
+      expect([engine.activity().leases, backend.begun]).toEqual([1, []]);
     });
   });
 
@@ -383,7 +363,7 @@ describe('a caller that a message grants the lock', () => {
       await runtime.settle();
       const requests = backend.requests.length;
       await backend.tell('line', grantTo(placed));
-      expect(lockOf(next)).toMatchObject({ owner: placed.request.owner, validFor: LEASE });
+      expect(next.lease).toMatchObject({ owner: placed.request.owner, held: true });
       expect(backend.requests.length).toBe(requests);
     });
 
@@ -397,19 +377,16 @@ describe('a caller that a message grants the lock', () => {
       expect(backend.begun).toEqual([]);
       expect(backend.last('acquire').request).toMatchObject({ owner: placed.request.owner, leaseTime: 5_000 });
       await backend.last('acquire').grant();
-      expect(lockOf(next)).toMatchObject({ owner: placed.request.owner, leaseTime: 5_000, fixed: true });
+      expect(next.lease).toMatchObject({ owner: placed.request.owner, held: true });
     });
 
-    it('and lets no other caller ask as the owner that holds the lock', async () => {
+    it('but not if it has the lock when it leaves', async () => {
       const abort = new AbortController();
-      const { backend, queue, runtime, waiter, placed, arrive } = await inLine('reentrant', { signal: abort.signal });
-      const next = arrive();
-      const { owner } = placed.request;
+      const { backend, runtime, caller, placed } = await inLine('reentrant', { signal: abort.signal });
       await backend.tell('line', grantTo(placed));
-      expect([lockOf(waiter).owner, next.owner === owner]).toEqual([owner, false]);
-      abort.abort(); // too late: it has the lock
+      abort.abort();
       await runtime.settle();
-      expect([waiter.outcome, queue.holders.length, backend.count('removeWaiter')]).toEqual(['held', 1, 0]);
+      expect([caller.outcome, caller.lease?.held, backend.count('removeWaiter')]).toEqual(['held', true, 0]);
     });
   });
 
@@ -423,28 +400,24 @@ describe('a caller that a message grants the lock', () => {
     };
 
     it('begins without asking, and the next one asks beside it', async () => {
-      const { backend, queue, waiter, placed, others } = await permits(2, 2);
+      const { backend, caller, placed } = await permits(2, 2);
       await backend.tell('line', grantTo(placed));
-      expect(queue.holders).toEqual([waiter.held]);
-      expect(lockOf(waiter)).toMatchObject({ permits: 2, owner: placed.request.owner });
-      expect(backend.owners('acquire').slice(2)).toEqual([others[0].owner]);
-      expect(others[0].owner).not.toBe(placed.request.owner);
+      expect(caller.lease?.owner).toBe(placed.request.owner);
+      expect(backend.owners('acquire').slice(2)).toEqual(['me:2']);
     });
 
     it('begins beside a holder of this process', async () => {
-      const { backend, queue, arrive } = lockScene('permits', { lines: true });
-      const two = { permits: 2 };
-      const first = arrive(two);
+      const { backend, engine, arrive } = lockScene('permits', { lines: true });
+      arrive();
       await backend.last('acquire').grant();
-      const second = arrive(two);
+      arrive();
       await backend.last('acquire').busy();
       await backend.confirm();
       const placed = backend.last('acquire');
       await placed.busy();
       const requests = backend.requests.length;
       await backend.tell('line', grantTo(placed));
-      expect(queue.holders).toEqual([first.held, second.held]);
-      expect(backend.requests.length).toBe(requests);
+      expect([engine.activity().leases, backend.requests.length]).toEqual([2, requests]);
     });
 
     it('begins if it lets more hold the lock than the place said', async () => {
@@ -452,21 +425,21 @@ describe('a caller that a message grants the lock', () => {
       leave();
       await runtime.settle();
       await backend.tell('line', grantTo(placed));
-      expect(lockOf(others[0])).toMatchObject({ permits: 3, owner: placed.request.owner });
+      expect(others[0].lease?.owner).toBe(placed.request.owner);
     });
 
     it('gives it back if it lets fewer hold the lock than the place said', async () => {
-      const { backend, queue, runtime, placed, leave } = await permits(3, 2);
+      const { backend, engine, runtime, placed, leave } = await permits(3, 2);
       leave();
       await runtime.settle();
       expect(backend.owners('removeWaiter')).toEqual([placed.request.owner]);
       await backend.tell('line', grantTo(placed));
-      expect([backend.begun, queue.holders]).toEqual([[], []]);
+      expect([backend.begun, engine.activity().leases]).toEqual([[], 0]);
       expect(backend.owners('removeWaiter')).toEqual([placed.request.owner, placed.request.owner]);
     });
 
     it('gets nothing while another request for a permit is under way', async () => {
-      const { backend, queue, arrive } = lockScene('permits', { lines: true });
+      const { backend, engine, arrive } = lockScene('permits', { lines: true });
       const ten = { permits: 10 };
       const holders = [arrive(ten)];
       await backend.last('acquire').busy();
@@ -478,12 +451,12 @@ describe('a caller that a message grants the lock', () => {
       arrive(ten);
       const [placed, beside] = backend.sent('acquire').slice(3);
       expect([placed.request.waiterTimeout, beside.request.waiterTimeout]).toEqual([WAITER_TIMEOUT, 0]);
-      for (const holder of holders) await giveBack(queue, lockOf(holder));
+      for (const holder of holders) await leaseOf(holder).release();
       await placed.busy();
       await backend.tell('line', grantTo(placed));
-      expect([queue.holders, backend.begun]).toEqual([[], []]);
+      expect([engine.activity().leases, backend.begun]).toEqual([0, []]);
       await beside.grant();
-      expect([queue.holders.length, backend.count('removeWaiter')]).toEqual([1, 0]);
+      expect([engine.activity().leases, backend.count('removeWaiter')]).toEqual([1, 0]);
     });
   });
 });
@@ -528,14 +501,13 @@ describe('a message that grants the lock to a place that was left', () => {
     expect(backend.count('removeWaiter')).toBe(2);
   });
 
-  it('is answered by whoever listens, although the queue that had the place has ended', async () => {
-    const { backend, queue, runtime, ends, services, caller, waiter, placed } = await inLine();
+  it('is answered also later, when other callers listen', async () => {
+    const { backend, runtime, isIdle, caller, placed, arrive } = await inLine();
     await backend.tell('line', grantTo(placed));
-    await giveBack(queue, lockOf(waiter));
-    await runtime.advance(1_500); // longer than it listens on for the next caller
-    expect([ends.count, backend.listening]).toEqual([1, []]);
-    const later = new LockQueue(services, 'order', KEY, 'reentrant', () => {});
-    later.enqueue(caller());
+    await leaseOf(caller).release();
+    await runtime.advance(1_500); // longer than the process listens on for the next caller
+    expect([isIdle(), backend.listening]).toEqual([true, []]);
+    arrive();
     await backend.last('acquire').busy();
     await backend.confirm();
     await backend.last('acquire').busy();
@@ -559,18 +531,18 @@ describe('a message that grants the lock to a place that was left', () => {
   });
 
   it('is answered when this process has released the owner by force', async () => {
-    const { backend, queue, placed } = await inLine();
-    queue.removed([placed.request.owner]);
+    const { backend, force, placed } = await inLine();
+    await force(placed.request.owner);
     await backend.last('acquire').busy();
     await backend.tell('line', grantTo(placed));
     expect([backend.begun, backend.owners('removeWaiter')]).toEqual([[], [placed.request.owner]]);
   });
 
   describe('is not answered while that would give back what is held:', () => {
-    const held = async () => {
-      const scene = await inLine();
+    const held = async (options: Parameters<typeof inLine>[1] = {}) => {
+      const scene = await inLine('reentrant', options);
       await scene.backend.tell('line', grantTo(scene.placed));
-      return { ...scene, lock: lockOf(scene.waiter) };
+      return { ...scene, lease: leaseOf(scene.caller) };
     };
 
     it('the lock of the same owner', async () => {
@@ -580,11 +552,11 @@ describe('a message that grants the lock to a place that was left', () => {
     });
 
     it('its release, until it is answered', async () => {
-      const { backend, queue, runtime, placed, lock, arrive } = await held();
+      const { backend, runtime, placed, lease, arrive } = await held();
       await runtime.advance(100);
-      arrive(); // so that the queue stays
+      arrive(); // so that the process listens on
       backend.hold('release');
-      const released = giveBack(queue, lock);
+      const released = lease.release();
       await runtime.settle();
       await backend.tell('line', granted(placed));
       expect(backend.count('removeWaiter')).toBe(0);
@@ -594,22 +566,12 @@ describe('a message that grants the lock to a place that was left', () => {
       expect(backend.owners('removeWaiter')).toEqual([placed.request.owner]);
     });
 
-    it('its transfer, until it is answered', async () => {
-      const { backend, queue, placed, lock, arrive } = await held();
-      arrive();
-      const departed = queue.depart(lock);
-      await backend.tell('line', granted(placed));
-      expect(backend.count('removeWaiter')).toBe(0);
-      departed();
-      await backend.last('acquire').busy();
-      await backend.tell('line', granted(placed));
-      expect(backend.owners('removeWaiter')).toEqual([placed.request.owner]);
-    });
-
     it('but after it was lost', async () => {
-      const { backend, placed, lock, arrive } = await held();
+      const { backend, runtime, placed, lease, arrive } = await held();
       arrive();
-      lock.lose(new Error('lost') as never);
+      backend.hold('renew');
+      await runtime.advance(LEASE);
+      expect(lease.held).toBe(false);
       await backend.last('acquire').busy();
       const removed = backend.count('removeWaiter');
       await backend.tell('line', granted(placed));

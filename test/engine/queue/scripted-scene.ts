@@ -16,14 +16,11 @@ import {
   type WaiterRef,
   type Wake,
 } from '../../../lib/backends/lock-backend.js';
-import type { HeldLock } from '../../../lib/engine/hold/held-lock.js';
-import { FairQueue } from '../../../lib/engine/queue/fair-queue.js';
-import { LockQueue } from '../../../lib/engine/queue/lock-queue.js';
-import type { LocalQueue, QueueKind } from '../../../lib/engine/queue-table.js';
-import { type EngineSettings, Services } from '../../../lib/engine/services.js';
+import type { LockLease } from '../../../lib/engine/lease/lock-lease.js';
+import { LockEngine } from '../../../lib/engine/lock-engine.js';
+import type { EngineSettings } from '../../../lib/engine/services.js';
 import { FOREVER, type Milliseconds } from '../../../lib/engine/terms/duration.js';
 import { type AcquisitionTerms, DEFAULT_TERMS } from '../../../lib/engine/terms/lock-options.js';
-import { Waiter } from '../../../lib/engine/wait/waiter.js';
 import { ENGINE_DEFAULTS } from '../../support/engine-defaults.js';
 import { ms, RecordingLogger } from '../../support/lock-world.js';
 import { VirtualRuntime } from '../../support/runtime/virtual-runtime.js';
@@ -141,6 +138,10 @@ export class ScriptedBackend implements Partial<LockBackend> {
   readonly stopped: AcquireRequest[] = [];
   /** Grants with which callers began without asking. */
   readonly begun: Grant[] = [];
+  /** Whether all places are kept longer, because they are far back in line. */
+  keepsLonger = false;
+  /** Whom the next forced release frees the lock from. */
+  forced: readonly string[] = [];
   private readonly byTest = new Set<Command>(['acquire', 'transfer']);
 
   constructor(private readonly runtime: VirtualRuntime) {}
@@ -216,10 +217,14 @@ export class ScriptedBackend implements Partial<LockBackend> {
   release = (request: OwnerRef) => this.send('release', request);
   transfer = (request: TransferRequest) => this.send('transfer', request);
   removeWaiter = (request: OwnerRef) => this.send('removeWaiter', request);
-  refreshWaiters = (request: readonly WaiterRef[]) => this.send('refreshWaiters', request);
+  refreshWaiters = (request: readonly WaiterRef[], _timeout: number, keptLonger?: () => void) => {
+    if (this.keepsLonger) keptLonger?.();
+    return this.send('refreshWaiters', request);
+  };
   renew = (request: RenewRequest) => this.send('renew', request);
   subscribe = (_key: string, type: HeldType, _clientId: string, listener: (wake: Wake) => void) =>
     this.listen(type, listener);
+  forceRelease = async () => this.forced;
   close = async () => {};
 
   private listen(type: Heard['type'], listener: (wake: Wake) => void): Heard {
@@ -241,15 +246,29 @@ export class ScriptedBackend implements Partial<LockBackend> {
 }
 
 /** A caller that notes what it got. */
-export class TestWaiter extends Waiter<HeldLock> {
-  held: HeldLock | undefined = undefined;
+export class TestCaller {
+  lease: LockLease | undefined = undefined;
   error: Error | undefined = undefined;
+
+  constructor(acquisition: Promise<LockLease>) {
+    acquisition.then(
+      (lease) => {
+        this.lease = lease;
+      },
+      (error: Error) => {
+        this.error = error;
+      },
+    );
+  }
 
   /** What the caller got: the name of its error, or `held`; undefined while it waits. */
   get outcome(): string | undefined {
-    return this.held === undefined ? this.error?.name : 'held';
+    return this.lease === undefined ? this.error?.name : 'held';
   }
 }
+
+/** What callers ask for: a type of lock, or to be the only one that waits. */
+export type Wanted = HeldType | 'newest';
 
 interface SceneSettings extends Partial<Pick<EngineSettings, 'warnsOfUnlimitedWaits' | 'identity'>> {
   readonly health?: boolean;
@@ -257,10 +276,10 @@ interface SceneSettings extends Partial<Pick<EngineSettings, 'warnsOfUnlimitedWa
   readonly blocking?: boolean;
 }
 
-/** One queue, with the real services of an engine around it, on a {@link ScriptedBackend}. */
-function sceneOf<Queue extends LocalQueue>(
-  { health = false, lines = false, blocking = false, ...settings }: SceneSettings,
-  create: (services: Services, name: string, key: string, onIdle: (queue: LocalQueue) => void) => Queue,
+/** An engine on a {@link ScriptedBackend}. Its callers want the lock `order`. */
+export function lockScene(
+  wanted: Wanted = 'reentrant',
+  { health = false, lines = false, blocking = false, ...settings }: SceneSettings = {},
 ) {
   const runtime = new VirtualRuntime();
   const logger = new RecordingLogger();
@@ -268,7 +287,7 @@ function sceneOf<Queue extends LocalQueue>(
   if (health) backend.withHealth();
   if (lines) backend.withLine();
   if (blocking) backend.withBlocking();
-  const services = new Services({
+  const engine = new LockEngine({
     ...ENGINE_DEFAULTS,
     backend: backend as unknown as LockBackend,
     runtime,
@@ -279,17 +298,16 @@ function sceneOf<Queue extends LocalQueue>(
     shutdownTimeout: ms(100),
     ...settings,
   });
-  /** How often the queue has reported that it is idle. */
-  const ends = { count: 0 };
-  const queue = create(services, 'order', KEY, (ended) => {
-    ends.count++;
-    services.work.queues.remove(ended);
-  });
-  services.work.queues.add(queue);
+  /** Releases the lock by force. The backend says that these owners had it. */
+  const force = async (...owners: string[]) => {
+    backend.forced = owners;
+    await engine.inspector.forceRelease('order');
+  };
   const termsOf = (options: Partial<AcquisitionTerms>): AcquisitionTerms => ({
     ...DEFAULT_TERMS,
-    type: queue.kind === 'newest' ? 'reentrant' : queue.kind,
-    permits: undefined,
+    type: wanted === 'newest' ? 'reentrant' : wanted,
+    newest: wanted === 'newest',
+    permits: wanted === 'permits' ? 2 : undefined,
     waitTime: FOREVER,
     outageTimeout: FOREVER,
     leaseTime: ms(30_000),
@@ -297,44 +315,48 @@ function sceneOf<Queue extends LocalQueue>(
     release: 'confirmed',
     ...options,
   });
-  /** A caller that has not arrived yet. */
-  const caller = (options: Partial<AcquisitionTerms> = {}): TestWaiter => {
-    const waiter: TestWaiter = new TestWaiter(
-      'order',
-      services.newOwner,
-      termsOf(options),
-      runtime,
-      (held) => {
-        waiter.held = held;
-      },
-      (error) => {
-        waiter.error = error;
-      },
-    );
-    return waiter;
+  /** A caller that waits from now on. */
+  const arrive = (options: Partial<AcquisitionTerms> = {}) =>
+    new TestCaller(engine.acquireUnder('order', termsOf(options), 'acquire()'));
+  /** A caller that waits, and a function with which it leaves. */
+  const guest = (options: Partial<AcquisitionTerms> = {}) => {
+    const abort = new AbortController();
+    const caller = arrive({ ...options, signal: abort.signal });
+    return { caller, leave: () => abort.abort() };
   };
-  return { runtime, logger, backend, services, queue, ends, termsOf, caller };
+  const trier = (options: Partial<AcquisitionTerms> = {}) => arrive({ ...options, waitTime: 0 as Milliseconds });
+  /** Whether nobody holds the lock or waits for it, and nothing is under way for it. */
+  const isIdle = () => engine.activity().queues === 0;
+  return { runtime, logger, backend, engine, force, arrive, guest, trier, isIdle };
 }
 
-export function fairScene(settings: SceneSettings = {}) {
-  const scene = sceneOf(settings, (services, name, key, onIdle) => new FairQueue(services, name, key, onIdle));
-  return { ...scene, ...arrivals(scene) };
-}
+export type Scene = ReturnType<typeof lockScene>;
 
-export function lockScene(kind: QueueKind = 'reentrant', settings: SceneSettings = {}) {
-  const scene = sceneOf(settings, (services, name, key, onIdle) => new LockQueue(services, name, key, kind, onIdle));
-  return { ...scene, ...arrivals(scene) };
-}
+/** A lock that this process holds. */
+export const held = async (...settings: Parameters<typeof lockScene>) => {
+  const scene = lockScene(...settings);
+  const holder = scene.arrive();
+  await scene.backend.last('acquire').grant();
+  return { ...scene, holder, lease: leaseOf(holder) };
+};
 
-/** A queue with one caller, which has a place in line, and rests. */
-export async function inLine(type: QueueKind = 'reentrant', options: Partial<AcquisitionTerms> = {}) {
-  const scene = lockScene(type, { lines: true });
-  const waiter = scene.arrive(options);
+/** A caller that rests, because another process holds the lock. */
+export const resting = async (...settings: Parameters<typeof lockScene>) => {
+  const scene = lockScene(...settings);
+  const caller = scene.arrive();
+  await scene.backend.last('acquire').busy();
+  return { ...scene, caller };
+};
+
+/** A caller that has a place in line, and rests. */
+export async function inLine(wanted: Wanted = 'reentrant', options: Partial<AcquisitionTerms> = {}) {
+  const scene = lockScene(wanted, { lines: true });
+  const caller = scene.arrive(options);
   await scene.backend.last('acquire').busy();
   await scene.backend.confirm();
   const placed = scene.backend.last('acquire');
   await placed.busy();
-  return { ...scene, waiter, placed };
+  return { ...scene, caller, placed };
 }
 
 type GrantMessage = Extract<Wake, { kind: 'message' }>;
@@ -350,27 +372,5 @@ export function grantTo({ request }: Sent, grant: Partial<Grant> = {}): GrantMes
   };
 }
 
-/** The lock of a caller that holds it. */
-export const lockOf = ({ held }: TestWaiter): HeldLock => held as HeldLock;
-
-interface Arrivable {
-  readonly queue: { enqueue(waiter: TestWaiter): void };
-  caller(options: Partial<AcquisitionTerms>): TestWaiter;
-}
-
-function arrivals({ queue, caller }: Arrivable) {
-  /** A caller that waits from now on. */
-  const arrive = (options: Partial<AcquisitionTerms> = {}): TestWaiter => {
-    const waiter = caller(options);
-    queue.enqueue(waiter);
-    return waiter;
-  };
-  /** A caller that waits, and a function with which it leaves. */
-  const guest = (options: Partial<AcquisitionTerms> = {}) => {
-    const abort = new AbortController();
-    const waiter = arrive({ ...options, signal: abort.signal });
-    return { waiter, leave: () => abort.abort() };
-  };
-  const trier = (options: Partial<AcquisitionTerms> = {}) => arrive({ ...options, waitTime: 0 as Milliseconds });
-  return { arrive, guest, trier };
-}
+/** The lease of a caller that holds the lock. */
+export const leaseOf = ({ lease }: TestCaller): LockLease => lease as LockLease;
