@@ -326,7 +326,7 @@ describe('a caller that a message grants the lock', () => {
     });
 
     it('if the backend has released the owner of the place: then it asks as another one', async () => {
-      const { backend, caller } = await inLine();
+      const { backend } = await inLine();
       await backend.tell('line');
       const asked = backend.last('acquire');
       await asked.busy({ spent: true });
