@@ -319,7 +319,7 @@ describe('what each situation costs', () => {
     const [asked, requested, subscribed] = [backend.count(), synchronizerRequests.commands.length, backend.subscribed];
     await measured();
     await runtime.settle();
-    const commands = [...backend.commands.slice(asked), ...synchronizerRequests.commands.slice(requested)];
+    const commands: string[] = [...backend.commands.slice(asked), ...synchronizerRequests.commands.slice(requested)];
     const opened = backend.subscribed - subscribed;
     if (opened > 0) commands.push('subscribe');
     expect(inWords(commands)).toBe(cost);

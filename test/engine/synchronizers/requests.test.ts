@@ -132,7 +132,7 @@ describe('the callers of a semaphore in one process', () => {
   it('are told that the key holds something else', async () => {
     const { semaphore, requests } = await open(1);
     requests.disturb(unavailable('refused', 'key'), 'takePermits');
-    expect((await errorOf(semaphore.acquire())).message).toContain('is used for something else');
+    expect((await errorOf(semaphore.acquire())).message).toContain("The semaphore 'mail' cannot be used");
   });
 });
 
