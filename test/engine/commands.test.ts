@@ -234,11 +234,11 @@ const SITUATIONS: readonly Situation[] = [
   ],
   [
     'callers of whom only the newest waits',
-    '',
+    '3 × acquire, removeWaiter, subscribe',
     async ({ ann, bob }) => {
       await bob.locks.acquire('order');
       return async () => {
-        for (let i = 0; i < 20; i++) void ann.locks.withLock('order', { onBusy: 'newest' }, nothing).catch(nothing);
+        for (let i = 0; i < 20; i++) void ann.locks.withLock('order', { newest: true }, nothing).catch(nothing);
         await ann.runtime.settle();
       };
     },
