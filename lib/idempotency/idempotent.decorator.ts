@@ -2,8 +2,7 @@ import type { Type } from '@nestjs/common';
 import { LockConfigurationError } from '../engine/errors.js';
 import { createInterceptor } from './idempotent.interceptor.js';
 import { type AnyRequest, type IdempotentOptions, type Settings, toSettings } from './idempotent.options.js';
-import { describeInOpenApi } from './open-api.js';
-import { INTERCEPTOR, INTERCEPTORS, isSafe, METHOD } from './refuse-handlers.js';
+import { INTERCEPTOR, INTERCEPTORS } from './refuse-handlers.js';
 
 /** A decorator of handlers and of controllers. @publicApi */
 export type IdempotentDecorator = MethodDecorator & ClassDecorator;
@@ -40,19 +39,13 @@ export function Idempotent<Request = AnyRequest>(options: IdempotentOptions<Requ
     const handler: unknown = descriptor?.value;
     if (typeof handler !== 'function' || typeof target === 'function')
       throw new LockConfigurationError(`${where}: it is for handlers, the methods of controllers`);
-    const settings = toSettings(options, where);
-    standOn(handler, type, settings, where);
-    describeInOpenApi(handler, settings);
+    standOn(handler, type, toSettings(options, where), where);
   };
 }
 
 function decorateController(type: Type, options: IdempotentOptions): void {
   const where = `@Idempotent of ${type.name}`;
-  const settings = toSettings(options, where);
-  standOn(type, type, settings, where);
-  for (const { value: handler } of Object.values(Object.getOwnPropertyDescriptors(type.prototype)))
-    if (typeof handler === 'function' && Reflect.hasMetadata(METHOD, handler) && !isSafe(handler))
-      describeInOpenApi(handler, settings);
+  standOn(type, type, toSettings(options, where), where);
 }
 
 /** Puts the interceptor outside of the others, so that what is kept is what they have made of the result. */

@@ -25,6 +25,7 @@ import { fingerprintOf } from './fingerprint.js';
 import { type HttpRequest, type HttpResponse, isSent, setHeader } from './http.js';
 import type { Settings } from './idempotent.options.js';
 import { type Entry, entryText, give, isAnswer, keep, type Outcome, readEntry, repeatOn } from './kept-answer.js';
+import { describeInOpenApi } from './open-api.js';
 import { isNearest, NO_HTTP, refuseHandlers } from './refuse-handlers.js';
 import { hashOf, rememberKey, scopeText, sentKey } from './request-key.js';
 
@@ -58,7 +59,9 @@ export function createInterceptor(settings: Settings, target: Type): Type<NestIn
       @Inject(service === undefined ? LockService : getLockServiceToken(service)) private readonly locks: LockService,
       @Inject(ModulesContainer) private readonly modules: ModulesContainer,
       @Inject(ApplicationConfig) private readonly config: ApplicationConfig,
-    ) {}
+    ) {
+      describeInOpenApi(IdempotentInterceptor, target, settings);
+    }
 
     onModuleInit(): void {
       refuseHandlers(this.modules, IdempotentInterceptor, target);

@@ -84,9 +84,14 @@ function sendsItself(type: object, name: string): boolean {
 /** All methods, also inherited ones. */
 function methodsOf(prototype: object): ReadonlyMap<string, Method> {
   const methods = new Map<string, Method>();
-  for (let own = prototype; own !== null && own !== Object.prototype; own = Object.getPrototypeOf(own)) {
-    for (const [name, { value }] of Object.entries(Object.getOwnPropertyDescriptors(own)))
-      if (typeof value === 'function' && name !== 'constructor' && !methods.has(name)) methods.set(name, value);
-  }
+  for (let own = prototype; own !== null && own !== Object.prototype; own = Object.getPrototypeOf(own))
+    for (const [name, method] of methodsIn(own)) if (!methods.has(name)) methods.set(name, method);
   return methods;
+}
+
+/** The methods of the class itself. */
+export function methodsIn(prototype: object): readonly (readonly [string, Method])[] {
+  return Object.entries(Object.getOwnPropertyDescriptors(prototype)).flatMap(([name, { value }]) =>
+    typeof value === 'function' && name !== 'constructor' ? [[name, value as Method] as const] : [],
+  );
 }

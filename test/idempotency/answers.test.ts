@@ -318,7 +318,9 @@ describe.each(PLATFORMS)('idempotent handlers on %s', (platform) => {
 
   it('run once for 200 equal requests at once', async () => {
     const pair = await replicas();
-    const sent = Array.from({ length: 200 }, (_, i) => pair[i % 2].send('/pay/alice', { key: KEY, body: { cents: 5 } }));
+    const sent = Array.from({ length: 200 }, (_, i) =>
+      pair[i % 2].send('/pay/alice', { key: KEY, body: { cents: 5 } }),
+    );
     const answers = await Promise.all(sent);
     expect(new Set(answers.map(({ status, text }) => `${status} ${text}`))).toEqual(
       new Set(['201 {"account":"alice","paid":5,"run":1}']),

@@ -1,6 +1,6 @@
 import type { IncomingHttpHeaders } from 'node:http';
 import { request } from 'node:http';
-import type { ModuleMetadata } from '@nestjs/common';
+import type { ModuleMetadata, NestApplicationOptions } from '@nestjs/common';
 import type { NestExpressApplication } from '@nestjs/platform-express';
 import { ExpressAdapter } from '@nestjs/platform-express';
 import { FastifyAdapter } from '@nestjs/platform-fastify';
@@ -66,13 +66,14 @@ export async function startReplica(
   locks: RedisLockOptions,
   { imports = [], ...metadata }: ModuleMetadata,
   prepare: (app: NestExpressApplication) => void = () => {},
+  options: NestApplicationOptions = {},
 ): Promise<Replica> {
   const module = await Test.createTestingModule({
     imports: [RedisLockModule.forRoot({ shutdownTimeout: 10, ...locks }), ...imports],
     ...metadata,
   }).compile();
   const adapter = platform === 'Express' ? new ExpressAdapter() : new FastifyAdapter();
-  const app = module.createNestApplication<NestExpressApplication>(adapter as ExpressAdapter);
+  const app = module.createNestApplication<NestExpressApplication>(adapter as ExpressAdapter, options);
   app.useLogger(false);
   prepare(app);
   await app.listen(0, '127.0.0.1');
