@@ -53,17 +53,16 @@ export function keep(outcome: Outcome, before: Headers, response: HttpResponse, 
   if ('problem' in result) return result;
   const json = jsonOf({ ...result, headers: changedHeaders(before, response) } satisfies Answer);
   if (json.text === undefined) return json;
-  let text: unknown;
   try {
-    text = settings.serialize(json.text);
+    const answer = checkAnswer(JSON.parse(json.text));
+    const text: unknown = settings.serialize(json.text);
+    if (typeof text !== 'string') return { problem: 'serialize did not return a string' };
+    const size = Buffer.byteLength(text);
+    if (size <= settings.maxSize) return { text, answer };
+    return { problem: `it has ${size} bytes, more than maxSize (${settings.maxSize})` };
   } catch (error) {
-    return { problem: `serialize failed: ${String(error)}` };
+    return { problem: error instanceof Error ? error.message : String(error) };
   }
-  if (typeof text !== 'string') return { problem: 'serialize did not return a string' };
-  const size = Buffer.byteLength(text);
-  return size > settings.maxSize
-    ? { problem: `it has ${size} bytes, more than maxSize (${settings.maxSize})` }
-    : { text, answer: JSON.parse(json.text) };
 }
 
 type Refused = { readonly problem: string };
@@ -76,8 +75,8 @@ function answerOfValue(value: unknown, { statusCode: status }: HttpResponse): Om
 }
 
 function isStream(value: unknown): boolean {
-  const { pipe, getStream, getReader } = (value ?? {}) as Record<string, unknown>;
-  return [pipe, getStream, getReader].some((method) => typeof method === 'function');
+  const { pipe, getStream, getReader, [Symbol.asyncIterator]: iterate } = (value ?? {}) as Record<PropertyKey, unknown>;
+  return [pipe, getStream, getReader, iterate].some((method) => typeof method === 'function');
 }
 
 function answerOfError(error: unknown): Omit<Answer, 'headers'> | Refused {
@@ -143,7 +142,7 @@ export function readEntry(text: string, { deserialize }: Settings): Entry {
 function checkAnswer(answer: Answer): Answer {
   const { status, headers, error } = answer;
   if (!Number.isInteger(status) || status < 200 || status > 599) throw new Error('its status is none of HTTP');
-  if (error !== undefined && (typeof error !== 'string' || !isErrorStatus(status))) throw new Error('it is no error');
+  if (error !== undefined && typeof error !== 'string') throw new Error('its error has no class');
   if (typeof headers !== 'object' || headers === null) throw new Error('it has no headers');
   for (const [name, value] of Object.entries(headers)) {
     validateHeaderName(name);

@@ -1,3 +1,4 @@
+import { randomUUID } from 'node:crypto';
 import { ConflictException, Injectable } from '@nestjs/common';
 import { currentLease, DistributedLock } from 'nestjs-redis-lock';
 import { REPLICA } from '../config/replica.js';
@@ -17,22 +18,22 @@ export class OrdersService {
    * it.
    */
   @DistributedLock({ key: 'sku:#<args[0]>', waitTime: '10s' })
-  async order(sku: string, quantity: number): Promise<Receipt> {
-    return this.sell(sku, quantity);
+  async order(sku: string, quantity: number, paymentKey: string): Promise<Receipt> {
+    return this.sell(sku, quantity, paymentKey);
   }
 
   /** The same without the lock: it sells more than there is. */
   async orderUnlocked(sku: string, quantity: number): Promise<Receipt> {
-    return this.sell(sku, quantity);
+    return this.sell(sku, quantity, randomUUID());
   }
 
-  private async sell(sku: string, quantity: number): Promise<Receipt> {
+  private async sell(sku: string, quantity: number, paymentKey: string): Promise<Receipt> {
     const startedAt = Date.now();
     const inStock = await this.stock.quantityOf(sku);
     if (inStock < quantity) throw new ConflictException(`only ${inStock} of ${sku} left`);
 
     // Without the lock, other orders read the same stock while this customer pays, and sell the same piece again.
-    const payment = await this.payments.charge(sku, quantity);
+    const payment = await this.payments.charge(sku, quantity, paymentKey);
 
     const fencingToken = currentLease()?.fencingToken;
     try {

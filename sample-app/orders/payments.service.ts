@@ -8,7 +8,8 @@ const LONGEST = Number(process.env.PAYMENT_TIME || 15);
 /** Simulates a payment provider, which takes its time. */
 @Injectable()
 export class PaymentsService {
-  async charge(_sku: string, _quantity: number): Promise<string> {
+  /** @param _idempotencyKey with the same one, a provider charges once */
+  async charge(_sku: string, _quantity: number, _idempotencyKey: string): Promise<string> {
     await sleep(LONGEST * (1 / 3 + (Math.random() * 2) / 3));
     return randomUUID();
   }

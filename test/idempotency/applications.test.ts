@@ -328,7 +328,7 @@ describe.each(PLATFORMS)('@Idempotent in an application on %s', (platform) => {
     ['no JSON', `${print}\n{`],
     ['no object', `${print}\nnull`],
     ['an interim status', `${print}\n{"status":100,"headers":{}}`],
-    ['a success that is an error', `${print}\n{"status":200,"headers":{},"error":"HttpException"}`],
+    ['an error without a class', `${print}\n{"status":400,"headers":{},"error":{}}`],
     ['a cookie', `${print}\n{"status":200,"headers":{"Set-Cookie":"a=1"}}`],
     ['a bad name', `${print}\n{"status":200,"headers":{"a b":"1"}}`],
     ['a split header', `${print}\n{"status":200,"headers":{"a":"1\\r\\nb: 2"}}`],

@@ -22,6 +22,8 @@ const ALLOWED = [
   ['lib/sql/row-locks.ts', './session-locks/row-lock-sessions.js'],
   ['lib/dashboard/dashboard.module.ts', '../index.js'],
   ['lib/dashboard/dashboard.options.ts', '../engine/errors.js'],
+  ['lib/idempotency/idempotent.interceptor.ts', '../index.js'],
+  ['lib/idempotency/idempotent.options.ts', '../engine/terms/duration.js'],
 ] as const;
 
 const DENIED = [
@@ -50,6 +52,8 @@ const DENIED = [
   ['lib/dashboard/take-snapshot.ts', '../service/lock-inspection.js'],
   ['lib/dashboard/dashboard.module.ts', '../nest/redis-lock.constants.js'],
   ['lib/dashboard/lock-board.ts', '../backends/redis/redis-backend.js'],
+  ['lib/idempotency/idempotent.interceptor.ts', '../nest/lock-service-property.js'],
+  ['lib/idempotency/kept-answer.ts', '../engine/flights/serialize-result.js'],
 ] as const;
 
 describe('the lint rule for imports', () => {

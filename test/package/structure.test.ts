@@ -12,7 +12,7 @@ const LAYERS = ['backends', 'engine', 'handles', 'service', 'nest'];
 /** These folders may import only the port of the backends. */
 const PORT_ONLY = ['engine', 'handles'];
 /** These folders use the library as a user's code could, through the entries. */
-const LIKE_A_USER = ['dashboard', 'sql'];
+const LIKE_A_USER = ['dashboard', 'idempotency', 'sql'];
 
 /** The port for connections to Redis, and below it its adapters, one folder for each client. */
 const LINKS = 'lib/backends/redis/links/';

@@ -57,6 +57,15 @@ describe('orders', () => {
     expect(await shop.quantityOf('lamp')).toBe(1);
   });
 
+  it('that are sent again are paid once, and answered with the first receipt', async () => {
+    await shop.put('lamp', 3);
+    const send = () =>
+      shop.request('POST', '/orders', { sku: 'lamp', quantity: 2 }, { 'idempotency-key': 'order-0001' });
+    const [first, again] = await Promise.all([send(), send()]);
+    expect(first).toMatchObject({ status: 201, body: again.body });
+    expect(await shop.quantityOf('lamp')).toBe(1);
+  });
+
   it('are refused where there is no such article, or the request makes no sense', async () => {
     expect((await order('lamp')).status).toBe(404);
     await shop.put('lamp', 1);

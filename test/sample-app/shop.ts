@@ -38,10 +38,11 @@ export class TestShop {
     method: string,
     path: string,
     body?: object,
+    headers?: Record<string, string>,
   ): Promise<{ status: number; body: T; headers: Headers }> {
     const response = await fetch(this.url + path, {
       method,
-      headers: { 'content-type': 'application/json' },
+      headers: { 'content-type': 'application/json', ...headers },
       body: body && JSON.stringify(body),
     });
     const text = await response.text();
