@@ -45,9 +45,10 @@ export interface IdempotentOptions<Request = AnyRequest> {
   readonly fingerprint?: (request: Request) => string | Promise<string>;
   /**
    * Whether an error is an answer that is kept and repeated. After other errors, a repetition runs the handler again.
-   * Default: errors whose status is below 500, except 408, 423, 425 and 429, which ask the client to try again.
+   * `byDefault` is what it is without this option: true for errors whose status is below 500, except 408, 423, 425 and
+   * 429, which ask the client to try again.
    */
-  readonly keepErrors?: (error: unknown) => boolean;
+  readonly keepErrors?: (error: unknown, byDefault: boolean) => boolean;
   /** Converts an answer to the text that is stored, for example by encrypting it. Needs `deserialize`. */
   readonly serialize?: (answer: string) => string;
   /** The opposite of `serialize`. If it throws, the response is 500, and the handler does not run. */

@@ -105,9 +105,9 @@ function messageOf(error: unknown): unknown {
 /** Whether an error is an answer. The handler has run, so an error in `keepErrors` must not make it run again. */
 export function isAnswer(error: unknown, { keepErrors }: Settings): boolean {
   const status = statusOf(error) ?? 500;
-  if (keepErrors === undefined) return status < 500 && !TRY_AGAIN.includes(status);
+  const byDefault = status < 500 && !TRY_AGAIN.includes(status);
   try {
-    return Boolean(keepErrors(error));
+    return keepErrors === undefined ? byDefault : Boolean(keepErrors(error, byDefault));
   } catch {
     return true;
   }

@@ -47,7 +47,7 @@ export class Replica {
         const text = Buffer.concat(parts).toString();
         const isJson = response.headers['content-type']?.includes('json');
         const { statusCode: status = 0 } = response;
-        resolve({ status, headers: response.headers, text, body: isJson ? JSON.parse(text) : text });
+        resolve({ status, headers: response.headers, text, body: isJson && text !== '' ? JSON.parse(text) : text });
       });
       outgoing.on('error', reject);
       if (key !== undefined) outgoing.setHeader('idempotency-key', key);
