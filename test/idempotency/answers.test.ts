@@ -50,7 +50,8 @@ function classToPlain(object: unknown): Record<string, unknown> {
   return Object.fromEntries(entries.map(([name, value]) => [name, classToPlain(value)]));
 }
 
-const transformerPackage = { classToPlain, plainToClass: () => undefined as never };
+const none = () => undefined as never;
+const transformerPackage = { classToPlain, plainToClass: none, plainToInstance: none };
 const serializer = new ClassSerializerInterceptor(new Reflector(), { transformerPackage });
 
 describe.each(PLATFORMS)('idempotent handlers on %s', (platform) => {
