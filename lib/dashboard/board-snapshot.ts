@@ -20,7 +20,7 @@ export interface BoardLock {
   readonly waiterCount: number;
 }
 
-export interface BoardOwner extends Place {
+export interface BoardOwner extends Whereabouts {
   readonly owner: string;
   readonly redisson: boolean;
   /** No process holds the lock. The place is that of the process that has detached it. */
@@ -31,7 +31,7 @@ export interface BoardOwner extends Place {
   readonly leaseEnds: number | null;
 }
 
-export interface BoardWaiter extends Place {
+export interface BoardWaiter extends Whereabouts {
   /** Null if the backend keeps no order of these waiters. */
   readonly position: number | null;
   readonly redisson: boolean;
@@ -41,8 +41,8 @@ export interface BoardWaiter extends Place {
   readonly since: number | null;
 }
 
-/** The place of a caller. Unknown strings are empty, and an unknown pid is 0. */
-export interface Place {
+/** Where a caller runs. Unknown strings are empty, and an unknown pid is 0. */
+export interface Whereabouts {
   readonly application: string;
   readonly host: string;
   readonly pid: number;
@@ -50,7 +50,7 @@ export interface Place {
   readonly method: string;
 }
 
-export interface BoardClient extends Place {
+export interface BoardClient extends Whereabouts {
   readonly clientId: string;
   readonly version: string;
   /** Whether it is the process that serves the page. */
@@ -82,7 +82,7 @@ export interface BoardResult {
   readonly keptUntil: number | null;
 }
 
-export interface BoardPermit extends Place {
+export interface BoardPermit extends Whereabouts {
   readonly id: string;
   readonly leaseEnds: number | null;
 }

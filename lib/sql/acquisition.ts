@@ -6,7 +6,7 @@ import type { HolderNotes } from './session/holder-notes.js';
 import type { SessionPool } from './session/session-pool.js';
 import type { SilentSessions } from './session/silent-sessions.js';
 import type { SqlFailures } from './session/sql-failure.js';
-import type { Grant, NewHolder, TokenRange } from './session-locks/session-locks.js';
+import type { NewHolder, TakenLock, TokenRange } from './session-locks/session-locks.js';
 
 /** The parts of a backend that every acquisition uses. */
 export interface AcquisitionTools {
@@ -35,8 +35,8 @@ export class Acquisition {
   transaction = 0;
   /** The keys that it has taken. */
   readonly keys: string[] = [];
-  /** The first lock. If there is no grant, somebody else holds it. */
-  private first: { readonly key: string; readonly grant: Grant | undefined } | undefined;
+  /** The first lock. If it was not taken, somebody else holds it. */
+  private first: { readonly key: string; readonly taken: TakenLock | undefined } | undefined;
 
   private constructor(
     private readonly tools: AcquisitionTools,
@@ -62,9 +62,9 @@ export class Acquisition {
       if (connection === undefined) return undefined;
       try {
         const acquisition = new Acquisition(tools, connection, leaseTime, momentOf(tools.runtime));
-        const grant = await acquisition.takeFirst(request);
-        acquisition.first = { key, grant };
-        if (grant !== undefined) acquisition.keep(key, grant);
+        const taken = await acquisition.takeFirst(request);
+        acquisition.first = { key, taken };
+        if (taken !== undefined) acquisition.keep(key, taken);
         return acquisition;
       } catch (error) {
         const isStale = connection.ended !== undefined;
@@ -75,7 +75,7 @@ export class Acquisition {
   }
 
   /** Takes the first lock. The same statement records the holder, unless records share statements. */
-  private takeFirst(request: AcquireRequest): Promise<Grant | undefined> {
+  private takeFirst(request: AcquireRequest): Promise<TakenLock | undefined> {
     const { connection, leaseTime } = this;
     const { notes, server } = this.tools;
     const noted = notes.separately(() => server.locks.beginNoted?.(connection, holderOf(request, connection)));
@@ -87,7 +87,7 @@ export class Acquisition {
     const { locks } = this.tools.server;
     const { first, connection, leaseTime } = this;
     const attempt = () => this.take(key, () => locks.try(connection, key, leaseTime));
-    if (first?.key === key ? first.grant !== undefined : await attempt()) return true;
+    if (first?.key === key ? first.taken !== undefined : await attempt()) return true;
     return (await this.provide(key)) && attempt();
   }
 
@@ -105,7 +105,7 @@ export class Acquisition {
   /** Records the holder of a lock, unless it is recorded already, and gets its fencing token. */
   async note(request: AcquireRequest): Promise<TokenRange> {
     const { first, tools, connection, transaction } = this;
-    const noted = first?.key === request.key ? first.grant?.tokens : undefined;
+    const noted = first?.key === request.key ? first.taken?.tokens : undefined;
     return noted ?? tools.notes.write({ ...holderOf(request, connection), transaction });
   }
 
@@ -130,13 +130,13 @@ export class Acquisition {
     this.tools.pool.drop(this.connection);
   }
 
-  private async take(key: string, statement: () => Promise<Grant | undefined>): Promise<boolean> {
-    const grant = await this.orAbandon(statement());
-    if (grant !== undefined) this.keep(key, grant);
-    return grant !== undefined;
+  private async take(key: string, statement: () => Promise<TakenLock | undefined>): Promise<boolean> {
+    const taken = await this.orAbandon(statement());
+    if (taken !== undefined) this.keep(key, taken);
+    return taken !== undefined;
   }
 
-  private keep(key: string, { transaction }: Grant): void {
+  private keep(key: string, { transaction }: TakenLock): void {
     this.keys.push(key);
     this.transaction = transaction;
   }

@@ -16,11 +16,11 @@ interface Raise {
  */
 export async function agreeOnTokens(
   nodes: QuorumNodes,
-  grants: ReadonlyMap<number, Grant>,
+  grants: ReadonlyMap<number, GrantedTokens>,
   owners: readonly OwnerRef[],
   timeout: number,
-): Promise<Grant> {
-  const highest = (tokenOf: (grant: Grant, lock: number) => number) =>
+): Promise<GrantedTokens> {
+  const highest = (tokenOf: (grant: GrantedTokens, lock: number) => number) =>
     owners.map((_, lock) => Math.max(...[...grants.values()].map((grant) => tokenOf(grant, lock))));
   const tokens = highest((grant, lock) => grant.tokens[lock]);
   const lastTokens = highest((grant, lock) => grant.tokens[lock] + grant.reserved);
@@ -40,7 +40,7 @@ export async function agreeOnTokens(
  * Which token counters to raise on a node so that its next tokens are above `lastTokens`. Locks that are not fenced
  * share one clock.
  */
-function neededRaises(owners: readonly OwnerRef[], grant: Grant, lastTokens: readonly number[]): Raise[] {
+function neededRaises(owners: readonly OwnerRef[], grant: GrantedTokens, lastTokens: readonly number[]): Raise[] {
   const raises: Raise[] = [];
   for (const [lock, { key, type }] of owners.entries()) {
     const token = lastTokens[lock];
@@ -53,7 +53,7 @@ function neededRaises(owners: readonly OwnerRef[], grant: Grant, lastTokens: rea
 }
 
 /** What a node, or a majority of nodes, grants. */
-export interface Grant {
+export interface GrantedTokens {
   readonly granted: true;
   /** One for each lock. */
   readonly tokens: readonly number[];

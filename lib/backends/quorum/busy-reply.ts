@@ -1,6 +1,6 @@
 import type { Busy } from '../lock-requests.js';
 import { fromLimit, toLimit } from './majority-view.js';
-import type { AttemptBusy } from './quorum-attempt.js';
+import type { MajorityBusy } from './quorum-attempt.js';
 import type { QuorumNodes } from './quorum-nodes.js';
 
 /** How long to wait before another attempt when no owner has a majority, in ms. */
@@ -18,7 +18,7 @@ const LONGEST_PAUSE = 50;
 export async function busyReply(
   nodes: QuorumNodes,
   keys: readonly string[],
-  attempt: AttemptBusy,
+  attempt: MajorityBusy,
   took: number,
 ): Promise<Busy & { readonly index: number }> {
   const { index, busyNodes, holder, spent } = attempt;
@@ -38,7 +38,7 @@ export async function busyReply(
 }
 
 /** Milliseconds until leases have ended on enough nodes to make a majority together with the free ones. */
-function untilFree({ busyNodes, free }: AttemptBusy, majority: number): number {
+function untilFree({ busyNodes, free }: MajorityBusy, majority: number): number {
   const ends = busyNodes.map(({ remaining }) => fromLimit(remaining)).sort((one, other) => one - other);
   return toLimit(ends[Math.max(1, majority - free) - 1]);
 }

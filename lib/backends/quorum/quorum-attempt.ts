@@ -1,6 +1,6 @@
 import type { BackendError } from '../backend-error.js';
 import type { Busy, OwnerRef } from '../lock-requests.js';
-import { agreeOnTokens, type Grant } from './agree-on-tokens.js';
+import { agreeOnTokens, type GrantedTokens } from './agree-on-tokens.js';
 import { collectReplies, countReplies, majorityAgrees, type NodeReplies, noMajorityError } from './collect-replies.js';
 import { mostCommon } from './majority-view.js';
 import type { QuorumMember } from './quorum-member.js';
@@ -8,7 +8,7 @@ import type { NodeCall, PossibleGrant } from './quorum-node.js';
 import type { QuorumNodes } from './quorum-nodes.js';
 
 /** What one node answers to an attempt. */
-export type NodeReply = Grant | NodeBusy;
+export type NodeReply = GrantedTokens | NodeBusy;
 
 export interface NodeBusy {
   readonly granted: false;
@@ -21,7 +21,7 @@ export interface NodeBusy {
   readonly validUntil?: number | undefined;
 }
 
-export interface Attempt {
+export interface QuorumRequest {
   /** The new owners, one for each lock. */
   readonly owners: readonly OwnerRef[];
   /** The owners that hold the locks until the attempt succeeds. */
@@ -31,7 +31,7 @@ export interface Attempt {
 }
 
 /** No majority granted the attempt. */
-export interface AttemptBusy {
+export interface MajorityBusy {
   readonly granted: false;
   /** The lock that was busy: the first, if several were. */
   readonly index: number;
@@ -45,7 +45,7 @@ export interface AttemptBusy {
   readonly spent: boolean;
 }
 
-export type Outcome = Grant | AttemptBusy;
+export type MajorityReply = GrantedTokens | MajorityBusy;
 
 /**
  * Asks all nodes at once for locks. If a majority grants them, the attempt succeeds. The grant gets the largest token
@@ -56,17 +56,17 @@ export type Outcome = Grant | AttemptBusy;
  * @throws BackendError when too few nodes answered
  * @see https://redis.io/docs/latest/develop/use/patterns/distributed-locks/ (the Redlock algorithm)
  */
-export async function attempt(nodes: QuorumNodes, request: Attempt): Promise<Outcome> {
+export async function attempt(nodes: QuorumNodes, request: QuorumRequest): Promise<MajorityReply> {
   const { owners, predecessors, leaseTime, command } = request;
   const { all, majority } = nodes;
   const timeout = nodes.timeoutFor(leaseTime);
   const calls = all.map((node) => node.acquire([...owners, ...predecessors], timeout, command));
   const collected = await collectReplies(calls, majorityAgrees(all.length, isGrant));
-  const grants = [...collected.replies].filter((entry): entry is [number, Grant] => isGrant(entry[1]));
+  const grants = [...collected.replies].filter((entry): entry is [number, GrantedTokens] => isGrant(entry[1]));
   if (grants.length < majority) {
     revokeAll(nodes, calls, collected, request, 'quietly');
     if (collected.replies.size < majority) throw noMajorityError(collected, all.length);
-    return toAttemptBusy(collected, all.length, majority);
+    return toMajorityBusy(collected, all.length, majority);
   }
   try {
     const grant = await agreeOnTokens(nodes, new Map(grants), owners, timeout);
@@ -79,7 +79,7 @@ export async function attempt(nodes: QuorumNodes, request: Attempt): Promise<Out
   }
 }
 
-function toAttemptBusy(collected: NodeReplies<NodeReply>, nodes: number, majority: number): AttemptBusy {
+function toMajorityBusy(collected: NodeReplies<NodeReply>, nodes: number, majority: number): MajorityBusy {
   const all = [...collected.replies.values()].filter(isBusy);
   const index = Math.min(...all.map((reply) => reply.index));
   const busyNodes = all.filter((reply) => reply.index === index);
@@ -94,7 +94,7 @@ function revokeAll(
   nodes: QuorumNodes,
   calls: readonly NodeCall<NodeReply>[],
   { replies }: NodeReplies<NodeReply>,
-  { owners, predecessors, leaseTime }: Attempt,
+  { owners, predecessors, leaseTime }: QuorumRequest,
   manner: 'quietly' | 'publish',
 ): void {
   for (const [index, { settled }] of calls.entries()) {
@@ -117,7 +117,7 @@ function cleanUp(
   nodes: QuorumNodes,
   calls: readonly NodeCall<NodeReply>[],
   { replies }: NodeReplies<NodeReply>,
-  { owners, predecessors, leaseTime }: Attempt,
+  { owners, predecessors, leaseTime }: QuorumRequest,
 ): void {
   const writers = owners.filter(({ type }) => type === 'write');
   for (const [index, node] of nodes.all.entries()) {
@@ -137,7 +137,7 @@ function hasNothing({ granted, validUntil }: NodeReply): boolean {
   return !granted && validUntil === undefined;
 }
 
-function isGrant(reply: NodeReply): reply is Grant {
+function isGrant(reply: NodeReply): reply is GrantedTokens {
   return reply.granted;
 }
 

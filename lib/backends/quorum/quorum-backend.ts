@@ -21,10 +21,10 @@ import { printsAs } from '../prints-as.js';
 import { QUORUM_CONFIRMS } from '../reasons-to-confirm.js';
 import type { Runtime } from '../runtime.js';
 import type { Subscription, Wake } from '../subscription.js';
-import type { Grant } from './agree-on-tokens.js';
+import type { GrantedTokens } from './agree-on-tokens.js';
 import { busyReply } from './busy-reply.js';
 import { countReplies } from './collect-replies.js';
-import { attempt, type NodeBusy, type NodeReply, type Outcome } from './quorum-attempt.js';
+import { attempt, type MajorityReply, type NodeBusy, type NodeReply } from './quorum-attempt.js';
 import type { QuorumMember } from './quorum-member.js';
 import type { NodeCall } from './quorum-node.js';
 import { QuorumNodes } from './quorum-nodes.js';
@@ -45,7 +45,7 @@ export interface QuorumBackendOptions {
 const RELEASE_RETRY_TIME = 30_000;
 
 /** A renewal that a majority may or may not have executed. */
-interface Renewal {
+interface OpenRenewal {
   readonly of: OwnerRef;
   /** The owner's lock was released or handed over meanwhile. */
   isOver: boolean;
@@ -79,7 +79,7 @@ export class QuorumBackend implements LockBackend {
   /** No single node would know all waits, so deadlocks are detected only among the callers of this backend. */
   readonly waits: InProcessWaits;
   private readonly nodes: QuorumNodes;
-  private readonly renewals = new Set<Renewal>();
+  private readonly renewals = new Set<OpenRenewal>();
   private closing: Promise<void> | undefined;
 
   /** @throws RangeError for an even number of nodes, or fewer than three */
@@ -183,7 +183,7 @@ export class QuorumBackend implements LockBackend {
   async renew(request: RenewRequest): Promise<boolean> {
     this.assertUsable(request.type);
     const timeout = this.nodes.timeoutFor(request.leaseTime);
-    const renewal: Renewal = { of: request, isOver: false };
+    const renewal: OpenRenewal = { of: request, isOver: false };
     this.renewals.add(renewal);
     try {
       const calls = this.nodes.all.map((node) => node.send([request], timeout, (backend) => backend.renew(request)));
@@ -261,7 +261,7 @@ export class QuorumBackend implements LockBackend {
     leaseTime: number,
     predecessors: readonly OwnerRef[],
     command: (backend: QuorumMember) => Promise<NodeReply>,
-  ): Promise<Outcome> {
+  ): Promise<MajorityReply> {
     for (const { type } of owners) this.assertUsable(type);
     return this.nodes.watch.health.observe(attempt(this.nodes, { owners, predecessors, leaseTime, command }), true);
   }
@@ -302,7 +302,7 @@ export class QuorumBackend implements LockBackend {
   }
 }
 
-function grantOf({ token, reserved, validUntil }: Acquired): Grant {
+function grantOf({ token, reserved, validUntil }: Acquired): GrantedTokens {
   return { granted: true, tokens: [token], reserved, validUntil };
 }
 

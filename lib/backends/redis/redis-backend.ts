@@ -154,7 +154,7 @@ export class RedisBackend implements QuorumMember {
   }
 
   get line(): LineBackend | undefined {
-    return this.lines.ifAllowed;
+    return this.lines.ifAllowed();
   }
 
   get mayServeLines(): boolean {

@@ -42,8 +42,8 @@ export class RedisLine implements LineBackend {
     private readonly options: RedisLineOptions,
   ) {}
 
-  /** Undefined while the user may not use lines. */
-  get ifAllowed(): LineBackend | undefined {
+  /** Undefined while the user may not use lines. Now and then it tries whether the user may use them again. */
+  ifAllowed(): LineBackend | undefined {
     if (this.refusedAt === undefined) return this;
     if (this.options.runtime.monotonic() - this.refusedAt >= REFUSED_FOR) this.tryAgain();
     return this.refusedAt === undefined ? this : undefined;
@@ -63,7 +63,7 @@ export class RedisLine implements LineBackend {
 
   /** Acquires a lock, or enters its line if the user may do that. */
   async enter(request: AcquireRequest): Promise<AcquireReply> {
-    if (this.ifAllowed === undefined) return this.acquisitions.acquire(request);
+    if (this.ifAllowed() === undefined) return this.acquisitions.acquire(request);
     try {
       return await this.acquisitions.enterLine(request);
     } catch (error) {

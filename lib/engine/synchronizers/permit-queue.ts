@@ -94,7 +94,7 @@ export interface GrantResult {
 }
 
 /** A request and its waiters. */
-interface Attempt<Waiter> {
+interface Batch<Waiter> {
   readonly waiters: readonly Waiter[];
   readonly request: PermitRequest;
   /** The number of permits with which the request creates a missing semaphore. */
@@ -141,7 +141,7 @@ export class PermitQueue<Waiter extends PermitWaiter<never>> {
   private blocked: Waiter | undefined;
   private readonly turn: WhenToAsk;
   /** The request that is under way or has to be repeated. */
-  private attempt: Attempt<Waiter> | undefined;
+  private batch: Batch<Waiter> | undefined;
   /** Settles when the request under way settles. */
   private underWay: Promise<void> | undefined;
   private settlementTimer: Timer | undefined;
@@ -237,15 +237,15 @@ export class PermitQueue<Waiter extends PermitWaiter<never>> {
     const { state } = this;
     if (state === 'closed' || state === 'asking' || state === 'settling') return;
     const mayAsk = state === 'idle' || this.triers > 0;
-    if (mayAsk) this.attempt ??= this.nextAttempt(state === 'idle');
-    const { attempt } = this;
-    if (mayAsk && attempt !== undefined) this.services.runtime.detached(() => this.ask(attempt));
-    else if (attempt === undefined && this.callers.isEmpty) this.end();
+    if (mayAsk) this.batch ??= this.nextBatch(state === 'idle');
+    const { batch } = this;
+    if (mayAsk && batch !== undefined) this.services.runtime.detached(() => this.ask(batch));
+    else if (batch === undefined && this.callers.isEmpty) this.end();
   }
 
   // ── idle → asking ──────────────────────────────────────────────────────────────────────────────────────────────────
 
-  private nextAttempt(waitersMayAsk: boolean): Attempt<Waiter> | undefined {
+  private nextBatch(waitersMayAsk: boolean): Batch<Waiter> | undefined {
     // Callers that try once must not starve the waiters.
     const isWaitersTurn = this.triedLast && waitersMayAsk && this.length > 0;
     const triesOnce = this.triers > 0 && !isWaitersTurn;
@@ -272,25 +272,25 @@ export class PermitQueue<Waiter extends PermitWaiter<never>> {
     }
   }
 
-  private ask(attempt: Attempt<Waiter>): void {
-    this.triedLast = attempt.triesOnce;
+  private ask(batch: Batch<Waiter>): void {
+    this.triedLast = batch.triesOnce;
     this.turn.begin();
-    this.underWay = attempt.request.send(attempt.unsettled).then(
-      (result) => this.answered(attempt, result),
-      (error) => this.failed(attempt, error),
+    this.underWay = batch.request.send(batch.unsettled).then(
+      (result) => this.answered(batch, result),
+      (error) => this.failed(batch, error),
     );
   }
 
   // ── asking → idle, resting ─────────────────────────────────────────────────────────────────────────────────────────
 
-  private answered(attempt: Attempt<Waiter>, { served, remaining, missing, late }: GrantResult): void {
+  private answered(batch: Batch<Waiter>, { served, remaining, missing, late }: GrantResult): void {
     if (late !== undefined) {
       // The permits are given back, so the next request must use new ids.
-      attempt.unsettled = false;
-      return this.failed(attempt, late);
+      batch.unsettled = false;
+      return this.failed(batch, late);
     }
-    const { waiters, request, triesOnce, unsettled } = attempt;
-    this.underWay = this.attempt = this.callers.failure = undefined;
+    const { waiters, request, triesOnce, unsettled } = batch;
+    this.underWay = this.batch = this.callers.failure = undefined;
     const gone: number[] = [];
     for (let index = 0; index < served; index++) {
       if (this.remove(waiters[index])) request.grant(index);
@@ -303,7 +303,7 @@ export class PermitQueue<Waiter extends PermitWaiter<never>> {
       if (served > 0) this.turn.acquired();
       // Ask again if the first unserved waiter has left (the next one may want fewer permits), if the request was a
       // repetition (its answer may be outdated), or if a caller that can create the semaphore has arrived meanwhile.
-      const canCreate = missing && this.initial !== attempt.initial;
+      const canCreate = missing && this.initial !== batch.initial;
       if (!unsettled && !canCreate && served < waiters.length && !waiters[served].settled) {
         this.blocked = waiters[served];
         this.turn.busy(remaining);
@@ -315,13 +315,13 @@ export class PermitQueue<Waiter extends PermitWaiter<never>> {
 
   // ── asking → backing off, settling ─────────────────────────────────────────────────────────────────────────────────
 
-  private failed(attempt: Attempt<Waiter>, error: BackendError): void {
+  private failed(batch: Batch<Waiter>, error: BackendError): void {
     this.underWay = undefined;
     this.callers.noteFailure(error);
-    attempt.unsettled ||= attempt.request.takesPermits && error.outcome === 'unknown';
+    batch.unsettled ||= batch.request.takesPermits && error.outcome === 'unknown';
     const isPermanent = error.kind !== 'unavailable';
-    if (isPermanent || !attempt.unsettled) this.attempt = undefined;
-    const refused = isPermanent ? [...attempt.waiters, ...this.waiters(true)] : [...this.waiters(true)];
+    if (isPermanent || !batch.unsettled) this.batch = undefined;
+    const refused = isPermanent ? [...batch.waiters, ...this.waiters(true)] : [...this.waiters(true)];
     for (const waiter of refused)
       if (this.remove(waiter)) waiter.refuse(permanentError(waiter, this.services.backend, error));
     if (this.length === 0) this.settle();
@@ -331,7 +331,7 @@ export class PermitQueue<Waiter extends PermitWaiter<never>> {
 
   /** Repeats the request later although nobody waits for it, because it may have taken permits. */
   private settle(): void {
-    if (this.attempt === undefined || this.closed) return;
+    if (this.batch === undefined || this.closed) return;
     this.settlementTimer = this.services.runtime.timer(SETTLEMENT_PAUSE, () => {
       this.endSettlementPause();
       this.advance();

@@ -3,9 +3,9 @@ import { UnsuitableServer } from '../server/lock-server.js';
 import { SessionTimeouts, TRANSACTIONS } from '../server/mysql-server.js';
 import type { TableNames } from '../server/table-name.js';
 import { keySpace, LONGEST_WAIT, numberOfKey, rowsAreThere, WAIT_ANSWER } from './advisory-lock.js';
-import type { Grant, MysqlLocks } from './session-locks.js';
+import type { MysqlLocks, TakenLock } from './session-locks.js';
 
-const HELD: Grant = { transaction: 0 };
+const HELD: TakenLock = { transaction: 0 };
 /** Names apply to the whole server, and have at most 64 characters. */
 const PREFIX = 'nestjs-redis-lock:';
 
@@ -46,15 +46,15 @@ export class MysqlAdvisoryLocks implements MysqlLocks {
     await session.run(TRANSACTIONS);
   }
 
-  begin(session: SqlConnection, key: string, leaseTime: number): Promise<Grant | undefined> {
+  begin(session: SqlConnection, key: string, leaseTime: number): Promise<TakenLock | undefined> {
     return this.try(session, key, leaseTime);
   }
 
-  try(session: SqlConnection, key: string, leaseTime: number): Promise<Grant | undefined> {
+  try(session: SqlConnection, key: string, leaseTime: number): Promise<TakenLock | undefined> {
     return this.get(session, key, leaseTime, 0);
   }
 
-  wait(session: SqlConnection, key: string, leaseTime: number): Promise<Grant | undefined> {
+  wait(session: SqlConnection, key: string, leaseTime: number): Promise<TakenLock | undefined> {
     return this.get(session, key, leaseTime, LONGEST_WAIT / 1_000, WAIT_ANSWER);
   }
 

@@ -2,9 +2,9 @@ import type { SqlConnection } from '../driver/sql-connection.js';
 import { createRows } from '../server/create-tables.js';
 import { insertMissing, SessionTimeouts, TRANSACTIONS, toBytes } from '../server/mysql-server.js';
 import { probesOfRows } from '../server/rights.js';
-import type { Grant, MysqlLocks } from './session-locks.js';
+import type { MysqlLocks, TakenLock } from './session-locks.js';
 
-const HELD: Grant = { transaction: 0 };
+const HELD: TakenLock = { transaction: 0 };
 
 /** Rows that a session has locked. Its first SELECT … FOR UPDATE begins a transaction, because `autocommit` is off. */
 export class MysqlRowLocks implements MysqlLocks {
@@ -35,16 +35,16 @@ export class MysqlRowLocks implements MysqlLocks {
     await session.run(TRANSACTIONS);
   }
 
-  async begin(session: SqlConnection, key: string, leaseTime: number): Promise<Grant | undefined> {
+  async begin(session: SqlConnection, key: string, leaseTime: number): Promise<TakenLock | undefined> {
     await this.timeouts.provide(session, leaseTime);
     return this.try(session, key);
   }
 
-  try(session: SqlConnection, key: string): Promise<Grant | undefined> {
+  try(session: SqlConnection, key: string): Promise<TakenLock | undefined> {
     return this.lock(session, key, ' SKIP LOCKED');
   }
 
-  wait(session: SqlConnection, key: string): Promise<Grant | undefined> {
+  wait(session: SqlConnection, key: string): Promise<TakenLock | undefined> {
     return this.lock(session, key, '', Number.POSITIVE_INFINITY);
   }
 

@@ -5,7 +5,7 @@ import { toMilliseconds } from '../server/postgres-statements.js';
 import { holderValues, type PostgresTokens } from '../server/postgres-tokens.js';
 import type { TableNames } from '../server/table-name.js';
 import { keySpace, LONGEST_WAIT, numberOfKey, rowsAreThere, WAIT_ANSWER } from './advisory-lock.js';
-import type { Grant, NewHolder, PostgresLocks } from './session-locks.js';
+import type { NewHolder, PostgresLocks, TakenLock } from './session-locks.js';
 
 const LOCK_TIMEOUT = '55P03';
 /** The largest value for `randomInt`. */
@@ -64,7 +64,7 @@ export class PostgresAdvisoryLocks implements PostgresLocks {
     await session.run(text, undefined, limit);
   }
 
-  async begin(session: SqlConnection, key: string, leaseTime: number): Promise<Grant | undefined> {
+  async begin(session: SqlConnection, key: string, leaseTime: number): Promise<TakenLock | undefined> {
     const mark = this.newMark(session);
     const { rows } = await session.run(
       `WITH l AS MATERIALIZED (SELECT pg_try_advisory_lock($1) AS ok)
@@ -78,7 +78,7 @@ export class PostgresAdvisoryLocks implements PostgresLocks {
    * The snapshot of the statement may be older than the last note of the lock. Then the UPDATE uses the latest version
    * of the row, as always in READ COMMITTED.
    */
-  async beginNoted(session: SqlConnection, holder: NewHolder): Promise<Grant | undefined> {
+  async beginNoted(session: SqlConnection, holder: NewHolder): Promise<TakenLock | undefined> {
     const { tokens } = this;
     const mark = this.newMark(session);
     const { rows } = await session.run(
@@ -98,7 +98,7 @@ export class PostgresAdvisoryLocks implements PostgresLocks {
     return { transaction: mark, tokens: row.token === null ? undefined : tokens.read(row) };
   }
 
-  async try(session: SqlConnection, key: string): Promise<Grant | undefined> {
+  async try(session: SqlConnection, key: string): Promise<TakenLock | undefined> {
     const { rows } = await session.run('SELECT pg_try_advisory_lock($1) AS ok', [this.numberOf(key)]);
     return rows[0].ok === true ? { transaction: this.marks.get(session) ?? 0 } : undefined;
   }
@@ -107,7 +107,7 @@ export class PostgresAdvisoryLocks implements PostgresLocks {
    * A waiting statement has a snapshot, which limits VACUUM. So it waits for a bounded time (`lock_timeout`). The lock
    * may be granted at the moment at which this time ends.
    */
-  async wait(session: SqlConnection, key: string, leaseTime: number): Promise<Grant | undefined> {
+  async wait(session: SqlConnection, key: string, leaseTime: number): Promise<TakenLock | undefined> {
     const mark = this.newMark(session);
     try {
       await session.run(

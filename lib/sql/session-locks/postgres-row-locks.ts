@@ -2,7 +2,7 @@ import type { SqlConnection, SqlRow } from '../driver/sql-connection.js';
 import { createRows } from '../server/create-tables.js';
 import { insertMissing, micros, toLiteral, toMilliseconds } from '../server/postgres-statements.js';
 import { probesOfRows } from '../server/rights.js';
-import type { Grant, PostgresLocks } from './session-locks.js';
+import type { PostgresLocks, TakenLock } from './session-locks.js';
 
 /**
  * Rows that a transaction has locked (SKIP LOCKED and idle_in_transaction_session_timeout are in PostgreSQL 9.6 and
@@ -37,20 +37,20 @@ export class PostgresRowLocks implements PostgresLocks {
   async prepareSession(): Promise<void> {}
 
   /** `synchronous_commit` is off, because a transaction that only locks rows writes nothing that could be lost. */
-  async begin(session: SqlConnection, key: string, leaseTime: number): Promise<Grant | undefined> {
+  async begin(session: SqlConnection, key: string, leaseTime: number): Promise<TakenLock | undefined> {
     const settings = ['statement_timeout = 0', 'lock_timeout = 0', 'synchronous_commit = off', ...this.newer];
     const local = settings.map((setting) => `SET LOCAL ${setting}`).join('; ');
     const { rows } = await session.run(
       `BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE; ${local}; ${setIdleTimeout(leaseTime)}; ${this.lockStatement(toLiteral(key), ' SKIP LOCKED')}`,
     );
-    return toGrant(rows);
+    return toTakenLock(rows);
   }
 
-  try(session: SqlConnection, key: string): Promise<Grant | undefined> {
+  try(session: SqlConnection, key: string): Promise<TakenLock | undefined> {
     return this.lock(session, key, ' SKIP LOCKED');
   }
 
-  wait(session: SqlConnection, key: string): Promise<Grant | undefined> {
+  wait(session: SqlConnection, key: string): Promise<TakenLock | undefined> {
     return this.lock(session, key, '', Number.POSITIVE_INFINITY);
   }
 
@@ -76,7 +76,7 @@ export class PostgresRowLocks implements PostgresLocks {
 
   private async lock(session: SqlConnection, key: string, how: string, limit?: number) {
     const { rows } = await session.run(this.lockStatement('$1', how), [key], limit);
-    return toGrant(rows);
+    return toTakenLock(rows);
   }
 
   private lockStatement(name: string, how: string): string {
@@ -84,7 +84,7 @@ export class PostgresRowLocks implements PostgresLocks {
   }
 }
 
-function toGrant([row]: readonly SqlRow[]): Grant | undefined {
+function toTakenLock([row]: readonly SqlRow[]): TakenLock | undefined {
   return row && { transaction: Number(row.transaction) };
 }
 

@@ -6,7 +6,7 @@ export interface TokenRange {
 }
 
 /** The result of a successful acquisition. */
-export interface Grant {
+export interface TakenLock {
   /** Distinguishes the present hold of the session from earlier ones in the notes, if the server needs that. */
   readonly transaction: number;
   /** The fencing tokens, if the statement that took the lock has noted the holder. */
@@ -18,7 +18,7 @@ export interface HolderEntry {
   readonly key: string;
   readonly owner: string;
   readonly mode: 'exclusive' | 'write';
-  /** The number of the session that holds the lock, and the transaction of its {@link Grant}. */
+  /** The number of the session that holds the lock, and the transaction of its {@link TakenLock}. */
   readonly session: number;
   readonly transaction: number;
   readonly leaseTime: number;
@@ -26,7 +26,7 @@ export interface HolderEntry {
   readonly reserve: number;
 }
 
-/** A holder before its {@link Grant}. */
+/** A holder before its {@link TakenLock}. */
 export type NewHolder = Omit<HolderEntry, 'transaction'>;
 
 /**
@@ -52,16 +52,16 @@ export interface SessionLocks {
    * Tries to take the first lock of a session. From now on, the server ends the session when it has been idle
    * for `leaseTime` ms. `undefined`: somebody else has the lock, or {@link provide} must be called first.
    */
-  begin(session: SqlConnection, key: string, leaseTime: number): Promise<Grant | undefined>;
+  begin(session: SqlConnection, key: string, leaseTime: number): Promise<TakenLock | undefined>;
   /** Like {@link begin}, in one statement with the holder's note. Absent: this is not possible. */
-  beginNoted?(session: SqlConnection, holder: NewHolder): Promise<Grant | undefined>;
+  beginNoted?(session: SqlConnection, holder: NewHolder): Promise<TakenLock | undefined>;
   /** Like {@link begin}, for further locks of the session. */
-  try(session: SqlConnection, key: string, leaseTime: number): Promise<Grant | undefined>;
+  try(session: SqlConnection, key: string, leaseTime: number): Promise<TakenLock | undefined>;
   /**
    * Waits for the lock. `undefined`: the caller should call {@link provide} and wait again. The lease begins when the
    * lock is granted.
    */
-  wait(session: SqlConnection, key: string, leaseTime: number): Promise<Grant | undefined>;
+  wait(session: SqlConnection, key: string, leaseTime: number): Promise<TakenLock | undefined>;
   /** Creates the row that the lock needs in the database. False: nothing was missing. */
   provide(control: SqlConnection, key: string): Promise<boolean>;
   /**

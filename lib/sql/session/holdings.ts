@@ -23,7 +23,7 @@ export class HoldingSession {
 
   /** The idle time after which the server ends the session, in milliseconds. `undefined`: it is not known. */
   leaseTime: number | undefined;
-  /** The transaction of its {@link Grant}. */
+  /** The transaction of its {@link TakenLock}. */
   transaction = 0;
   /** Why it will end, if this process knows. */
   endsBecause: string | undefined;

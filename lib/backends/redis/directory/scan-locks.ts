@@ -45,7 +45,7 @@ export async function scanLocks(
     topology.refresh();
     throw new ServerError(description, `${unreachable} cannot be reached`, 'unavailable', 'refused');
   }
-  let at = findPlace(cursor, masters, isCluster);
+  let at = findPoint(cursor, masters, isCluster);
   if (at === undefined) return undefined;
   const keys = new Set<string>();
   const synchronizers = new Set<string>();
@@ -78,19 +78,19 @@ export async function scanLocks(
   };
 }
 
-function following({ node, pass }: Place, position: string): Place {
+function following({ node, pass }: ScanPoint, position: string): ScanPoint {
   if (position !== '0') return { node, pass, position };
   const next = PASSES[PASSES.indexOf(pass) + 1];
   return next === undefined ? { node: node + 1, pass: '', position } : { node, pass: next, position };
 }
 
-interface Place {
+interface ScanPoint {
   readonly node: number;
   readonly pass: Pass;
   readonly position: string;
 }
 
-function findPlace(cursor: string | undefined, masters: readonly Link[], isCluster: boolean): Place | undefined {
+function findPoint(cursor: string | undefined, masters: readonly Link[], isCluster: boolean): ScanPoint | undefined {
   if (cursor === undefined) return { node: 0, pass: '', position: '0' };
   const [, version, address, pass, position] = CURSOR.exec(cursor) ?? [];
   if (position === undefined || (address !== undefined) !== isCluster) return undefined;
@@ -99,10 +99,10 @@ function findPlace(cursor: string | undefined, masters: readonly Link[], isClust
   return node < 0 ? undefined : { node, pass: pass as Pass, position };
 }
 
-function nameOf({ node, pass, position }: Place, masters: readonly Link[], isCluster: boolean): string | undefined {
+function nameOf({ node, pass, position }: ScanPoint, masters: readonly Link[], isCluster: boolean): string | undefined {
   if (node >= masters.length) return undefined;
-  const place = pass + position;
-  return isCluster ? `${versionOf(masters)}@${masters[node].address}/${place}` : place;
+  const point = pass + position;
+  return isCluster ? `${versionOf(masters)}@${masters[node].address}/${point}` : point;
 }
 
 /**
