@@ -20,7 +20,7 @@ interface Recorded {
   readonly suite: string;
   readonly scripts: readonly {
     readonly url: string;
-    readonly functions: readonly { readonly ranges: readonly Range[] }[];
+    readonly functions: readonly { readonly functionName: string; readonly ranges: readonly Range[] }[];
   }[];
   readonly digests: readonly string[];
 }
@@ -29,8 +29,10 @@ interface Recorded {
 export class SuitesThatSee {
   /** By the address of a file of lib/: what each suite executed of it. */
   private readonly executed = new Map<string, { suite: string; ranges: readonly (readonly Range[])[] }[]>();
-  /** By the digest of a script. */
+  /** By the digest of a script: what sent it to a server. */
   private readonly senders = new Map<string, string[]>();
+  /** By the name of a script: what ran it without a server, in its translation. */
+  private readonly runners = new Map<string, string[]>();
 
   /**
    * @param root the checkout in which the suites ran
@@ -48,6 +50,9 @@ export class SuitesThatSee {
       for (const { url, functions } of scripts) {
         const ranges = functions.map((each) => each.ranges);
         append(this.executed, url.split('?')[0], { suite: name, ranges });
+        if (!url.includes('/translated-scripts.generated.')) continue;
+        for (const { functionName, ranges } of functions)
+          if (ranges[0].count > 0) append(this.runners, functionName, name);
       }
       for (const digest of digests) append(this.senders, digest, name);
     }
@@ -109,7 +114,8 @@ export class SuitesThatSee {
     const sources = readScripts(text);
     for (const [name, { source, includes }] of sources) {
       if (constant === undefined ? !scripts.includes(name) : !includes.includes(constant)) continue;
-      for (const suite of this.senders.get(createHash('sha1').update(source).digest('hex')) ?? []) suites.add(suite);
+      const sent = this.senders.get(createHash('sha1').update(source).digest('hex')) ?? [];
+      for (const suite of [...sent, ...(this.runners.get(name) ?? [])]) suites.add(suite);
     }
     return suites;
   }
