@@ -418,6 +418,27 @@ describe('the history checker', () => {
     expect(rulesBroken(made, { servedWithin: 50, servedSince: 60 })).toEqual([]);
   });
 
+  it('finds a caller that waits beside a newer one, where only the newest waits, and one that gave way to nobody', () => {
+    const made = (at: number, superseded: string) => {
+      const history = new History();
+      const newest = (call: string): HistoryEvent => ({
+        kind: 'sent',
+        call,
+        locks: ['order'],
+        patient: true,
+        newest: true,
+      });
+      history.add('a', 0, newest('a/1'));
+      history.add('a', 100, newest('a/2'));
+      history.add('a', at, { kind: 'refused', call: superseded, error: 'LockSupersededError', message: '' });
+      history.add('a', at, granted(superseded === 'a/1' ? 'a/2' : 'a/1', 5));
+      return rulesBroken(history, { servedWithin: 50, servedSince: 1 }).filter((rule) => rule === 'newest waits');
+    };
+    expect(made(150, 'a/1')).toEqual([]);
+    expect(made(151, 'a/1')).toEqual(['newest waits']);
+    expect(made(150, 'a/2')).toEqual(['newest waits']);
+  });
+
   it('finds a caller with a time limit that was answered too late, unless its process stood still', () => {
     const made = (at: number, ...more: HistoryEvent[]) => {
       const history = new History();

@@ -4,6 +4,7 @@ import { growingTokens } from './checker/growing-tokens.js';
 import { latchesOpenOnce } from './checker/latches-open-once.js';
 import { lossesNoticed } from './checker/losses-noticed.js';
 import { lossesReported } from './checker/losses-reported.js';
+import { newestWaits } from './checker/newest-waits.js';
 import { noOverlap } from './checker/no-overlap.js';
 import { nothingLeft } from './checker/nothing-left.js';
 import { ownersSpentOnce } from './checker/owners-spent-once.js';
@@ -63,7 +64,7 @@ export interface Verdict {
 /**
  * Checks that in a history no two valid leases overlapped, tokens grew with each grant, no owner id was used again
  * after its release, every caller was served or got a reason, lost leases were reported, semaphores have all their
- * permits at the end, latches opened when they should, tickets were used once, and nothing is left behind.
+ * permits at the end, latches opened when they should, only the newest waited where callers want that, tickets were used once, and nothing is left behind.
  *
  *     const verdict = checkHistory(History.read(...logs), { permits: new Map([['pool', 3]]) });
  *     if (!verdict.sound) throw new Error(verdict.explanation);
@@ -95,6 +96,7 @@ export function checkHistory(history: History, expectations: Expectations = {}):
     nothingLeft,
   ];
   if (servedWithin !== undefined) rules.push(servedInTime(permits, servedWithin, servedSince, lapseNoticed));
+  if (servedWithin !== undefined) rules.push(newestWaits(servedWithin, servedSince));
   if (answeredWithin !== undefined) rules.push(answeredInTime(answeredWithin));
   if (severalWithin !== undefined) rules.push(notPassedOver(severalWithin));
   const violations = rules

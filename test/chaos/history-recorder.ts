@@ -135,7 +135,7 @@ export class HistoryRecorder {
    */
   sent(
     names: string | readonly string[],
-    { waitTime, signal, permits: mostHolders, taken }: LockOptions & { taken?: number } = {},
+    { waitTime, signal, newest, permits: mostHolders, taken }: LockOptions & { taken?: number } = {},
     ticket?: string,
   ): string {
     const call = `${this.process}/${++this.calls}`;
@@ -149,6 +149,7 @@ export class HistoryRecorder {
       permits: taken,
       mostHolders,
       once: waitTime === 0 || undefined,
+      newest,
       ticket,
     });
     return call;

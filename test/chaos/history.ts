@@ -25,6 +25,8 @@ export type HistoryEvent =
       readonly permits?: number;
       readonly mostHolders?: number;
       readonly once?: boolean;
+      /** Of such calls, only the newest one waits. */
+      readonly newest?: boolean;
       /** The call whose detached lock it adopts. */
       readonly ticket?: string;
     }

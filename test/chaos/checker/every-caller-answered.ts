@@ -54,6 +54,7 @@ function complaint(call: Call, { crashed, closing }: Digest): string | undefined
     if (!isReason(refused.error) && !isTicketUsed(call))
       return `${call.call} was refused with ${refused.error}: ${refused.message}`;
     const closed = closing.get(call.process);
+    if (call.newest && refused.error === 'LockSupersededError') return undefined;
     // A caller that waits inside a lost lock gets an error.
     if (refused.error === 'LockLostError') return undefined;
     // Callers wait during an outage for a while, measured by clocks that may be fast.

@@ -124,11 +124,12 @@ function stepsByLock({ calls, tenures, latches, crashed, end }: Digest): Map<str
     add(names[0], { at: sent, taken: 0, wish: permits, waiters, call });
     add(names[0], { at: answered ?? crashed.get(process) ?? end, taken: 0, wish: -permits, waiters: -waiters, call });
   }
-  for (const { lock, type, call, permits, granted, valid, detached: lapsed } of tenures) {
+  for (const { lock, type, call, permits, granted, valid, detached } of tenures) {
     if (type === 'latch') continue;
     // Counted from the grant on, even if the lease had already ended then.
     add(lock, { at: granted, taken: permits, wish: 0, waiters: 0, call });
     const over = valid.at(-1)?.to ?? granted;
+    const lapsed = detached || over.order < 0;
     add(lock, { at: before(over, granted) ? granted : over, taken: -permits, wish: 0, waiters: 0, call, lapsed });
   }
   for (const steps of locks.values()) steps.sort((one, other) => (before(one.at, other.at) ? -1 : 1));

@@ -109,6 +109,8 @@ export interface Call {
   readonly mostHolders?: number;
   /** It does not wait. */
   readonly once: boolean;
+  /** Of such calls, only the newest one waits. */
+  readonly newest: boolean;
   /** The call whose detached lock it adopts. */
   readonly ticket?: string;
   readonly sent: Instant;
@@ -161,8 +163,18 @@ export class Digest {
     const { process } = record;
     switch (record.kind) {
       case 'sent': {
-        const { call, locks, patient, waitTime, permits = 1, mostHolders, once = false, ticket } = record;
-        const asked = { process, call, locks, patient, waitTime, permits, mostHolders, once, ticket };
+        const {
+          call,
+          locks,
+          patient,
+          waitTime,
+          permits = 1,
+          mostHolders,
+          once = false,
+          newest = false,
+          ticket,
+        } = record;
+        const asked = { process, call, locks, patient, waitTime, permits, mostHolders, once, newest, ticket };
         this.calls.set(call, { ...asked, sent: now, tenures: [] });
         return;
       }

@@ -1,5 +1,6 @@
 import type { ERRANDS } from './errands/errands.js';
 import type { LATCH_ERRANDS } from './errands/latch-errands.js';
+import type { NEWEST_ERRANDS } from './errands/newest-errands.js';
 import type { PERMIT_ERRANDS } from './errands/permit-errands.js';
 import type { PLACE_ERRANDS } from './errands/place-errands.js';
 import type { SCATTERED_ERRANDS } from './errands/scattered-errands.js';
@@ -15,6 +16,7 @@ export type ErrandName =
   | keyof typeof PERMIT_ERRANDS
   | keyof typeof PLACE_ERRANDS
   | keyof typeof LATCH_ERRANDS
+  | keyof typeof NEWEST_ERRANDS
   | keyof typeof TICKET_ERRANDS;
 
 /** One kind of schedule. What it does not determine is chosen at random. */
@@ -44,6 +46,8 @@ export interface ScheduleKind {
   readonly scattered?: boolean;
   /** Nothing ever goes wrong: no lease is lost, and a free lock goes to a waiting caller without delay. */
   readonly flawless: boolean;
+  /** A free lock goes to a waiting caller without delay, although leases end. Default: as {@link flawless}. */
+  readonly prompt?: boolean;
 }
 
 const EVERYTHING = {
@@ -104,6 +108,9 @@ const PLACES = {
 const TICKETS = { detach: 4, adopt: 6, hold: 2, hurry: 1, tryOnce: 1, body: 1 } as const;
 
 const PERMITS_AFTERWARDS = { pool: 1, seat: 2, gateCount: 1, gatePass: 2 } as const;
+
+/** Callers of whom only the newest waits, and few others. */
+const NEWEST = { newest: 4, newestBurst: 3, newestLong: 1, besideNewest: 1 } as const;
 
 /** Faults of the network and the server. */
 const BREAKDOWNS = ['cut', 'disconnect', 'freeze', 'restart', 'forgetScripts'] as const;
@@ -361,6 +368,47 @@ export const KINDS = {
     errands: { ...PLACES, placeFixed: 0, placeLong: 0, placeAbort: 4 },
     ...LATE,
   },
+  /** Fixed leases that end while others hold the same lock or semaphore, on a slow network. */
+  overdue: {
+    errands: { placeOverdue: 2, placeLong: 1, placeHurry: 4, seatOverdue: 2, seatLong: 1, seat: 4 },
+    afterwards: { place: 2, seat: 1 },
+    ...CALM,
+    prompt: true,
+    flawless: false,
+  },
+  /** Renewals that arrive after the locks were released. */
+  lateRenewals: {
+    errands: { prolong: 6, hold: 2, hurry: 1, place: 2 },
+    afterwards: { hold: 2, place: 1 },
+    ...LATE,
+  },
+  /** The server forgets its scripts again and again, which nobody notices. */
+  forgotten: {
+    errands: { together: 4, hold: 2, hurry: 1, tryOnce: 1 },
+    ...CALM,
+    faults: ['forgetScripts'],
+    mostFaults: 8,
+    flawless: true,
+  },
+  /** A lock for which only the newest caller waits, on a slow network. */
+  newest: {
+    errands: NEWEST,
+    afterwards: NEWEST,
+    ...CALM,
+    flawless: true,
+  },
+  /** The same, while commands, answers, messages, connections and processes get lost. */
+  stormyNewest: {
+    errands: NEWEST,
+    afterwards: NEWEST,
+    fates: UNSTEADY,
+    unheard: 0.1,
+    faults: [...BREAKDOWNS, ...DEATHS],
+    eitherOf: ['suspend', 'setWallClock'],
+    mostFaults: 4,
+    drift: true,
+    flawless: false,
+  },
 } as const satisfies Record<string, ScheduleKind>;
 
 export type KindName = keyof typeof KINDS;
@@ -368,7 +416,16 @@ export type KindName = keyof typeof KINDS;
 export const KIND_NAMES = Object.keys(KINDS) as KindName[];
 
 /** Kinds whose seeds are above {@link LATER}, so that smaller seeds mean what they meant before these kinds were added. */
-const LATER_KINDS: readonly KindName[] = ['places', 'stormyPlaces', 'latePlaces'];
+const LATER_KINDS: readonly KindName[] = [
+  'places',
+  'stormyPlaces',
+  'latePlaces',
+  'overdue',
+  'lateRenewals',
+  'forgotten',
+  'newest',
+  'stormyNewest',
+];
 /** Kinds that no seed determines, because only traces need them. */
 const TRACED_KINDS: readonly KindName[] = ['besieged', 'granted'];
 const FORMER_KINDS = KIND_NAMES.filter((name) => !LATER_KINDS.includes(name) && !TRACED_KINDS.includes(name));

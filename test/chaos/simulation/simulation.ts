@@ -330,7 +330,7 @@ export class Simulation {
       reportedWithin: this.standsStill ? undefined : REPORTED_WITHIN,
       lossesReportedWithin: REPORTED_WITHIN,
       // At first, processes connect, greet the server and ask for its time.
-      servedSince: this.kind.flawless ? 8 * trip : this.secondActFrom,
+      servedSince: (this.kind.prompt ?? this.kind.flawless) ? 8 * trip : this.secondActFrom,
       adoptedWithin: this.kind.flawless ? servedWithin : undefined,
     });
     const troubles = [...this.troubles, ...this.flaws()];

@@ -2,6 +2,7 @@ import type { SeededRandom } from '../../../support/seeded-random.js';
 import type { ScheduleKind } from '../kinds.js';
 import { ERRANDS, type Errand } from './errands.js';
 import { LATCH_ERRANDS } from './latch-errands.js';
+import { NEWEST_ERRANDS } from './newest-errands.js';
 import { PERMIT_ERRANDS } from './permit-errands.js';
 import { PLACE_ERRANDS } from './place-errands.js';
 import { SCATTERED_ERRANDS } from './scattered-errands.js';
@@ -15,6 +16,7 @@ const ALL_ERRANDS: Record<string, Errand> = {
   ...PERMIT_ERRANDS,
   ...PLACE_ERRANDS,
   ...LATCH_ERRANDS,
+  ...NEWEST_ERRANDS,
   ...TICKET_ERRANDS,
 };
 

@@ -2,6 +2,7 @@ import { getEventListeners } from 'node:events';
 import { LockBusyError } from '../../../../lib/engine/errors.js';
 import type { LockLease } from '../../../../lib/engine/lease/lock-lease.js';
 import type { Caller } from './caller.js';
+import { PLACES } from './shared-objects.js';
 
 const BUSY_NAMES = ['busy-1', 'busy-2', 'busy-3', 'busy-4', 'busy-5', 'busy-6', 'busy-7', 'busy-8'];
 const CROWD = 100;
@@ -95,6 +96,20 @@ const extend: Errand = async (caller) => {
   await recorded.release();
 };
 
+/** Renews a lock of any kind just before it is released. */
+const prolong: Errand = async (caller) => {
+  const { chance, shared } = caller;
+  const { name, type } = caller.any();
+  const recorded = chance.chance(0.5)
+    ? await caller.recorder.acquire(PLACES, { permits: shared.total(PLACES) })
+    : await caller.recorder.acquire(name, { type });
+  if (recorded === undefined) return;
+  const extended = recorded.lease.extend(chance.whole(60_000, 120_000)).catch(() => {});
+  if (chance.chance(0.5)) await extended;
+  else await caller.stay();
+  await recorded.release();
+};
+
 /** Keeps locks that nobody else wants. Some of them are extended, so that each has a different deadline. */
 const keep: Errand = async (caller) => {
   const { recorder, process, chance } = caller;
@@ -109,6 +124,19 @@ const keep: Errand = async (caller) => {
     await recorded.release();
   };
   await Promise.all([keepOne(true), keepOne(false), keepOne(false)]);
+};
+
+/** Several callers, each with a lock of its own, who ask in the same ticks. */
+const together: Errand = async ({ recorder, chance, process }) => {
+  const type = chance.pick(['reentrant', 'fair', 'read', 'write'] as const);
+  const names = type === 'reentrant' ? ['stock', 'order', 'parcel'] : [1, 2, 3].map((n) => `${type}-${n}`);
+  const stay = chance.between(0, 20);
+  const visit = async (name: string) => {
+    const recorded = await recorder.acquire(name, { type });
+    await process.sleep(stay);
+    await recorded?.release();
+  };
+  await Promise.all(names.map(visit));
 };
 
 /** All or none. */
@@ -188,7 +216,9 @@ export const ERRANDS = {
   abort,
   fixedLease,
   extend,
+  prolong,
   keep,
+  together,
   several,
   crowd,
   busyNames,

@@ -92,6 +92,15 @@ const seatFixed: Errand = async (caller) => {
   if (caller.chance.chance(0.8)) await taken.release();
 };
 
+/** Holds permits for longer than their lease, while others come and go. */
+const seatOverdue: Errand = async (caller) => {
+  const leaseTime = caller.chance.whole(1_000, 1_500);
+  const taken = await caller.permits.lease(SEATS, 1, leaseTime);
+  if (taken === undefined) return;
+  await caller.process.sleep(leaseTime + caller.chance.between(500, 1_500));
+  if (caller.chance.chance(0.8)) await taken.release();
+};
+
 const seatAbort: Errand = (caller) =>
   abortable(caller, (signal) => caller.permits.lease(SEATS, wish(caller, SEATS), undefined, { signal }));
 
@@ -121,5 +130,6 @@ export const PERMIT_ERRANDS = {
   seatTry,
   seatLong,
   seatFixed,
+  seatOverdue,
   seatAbort,
 };

@@ -67,6 +67,14 @@ const placeFixed: Errand = async (caller) => {
   await recorded.release();
 };
 
+/** Holds a place for longer than its lease, while others come and go. A place in line is granted no shorter lease. */
+const placeOverdue: Errand = async (caller) => {
+  const leaseTime = caller.chance.whole(1_000, 1_500);
+  const recorded = await take(caller, { leaseTime });
+  if (recorded !== undefined) await caller.process.sleep(leaseTime + caller.chance.between(500, 1_500));
+  await recorded?.release();
+};
+
 /** Holds a place for much longer than a lease that is not renewed. */
 const placeLong: Errand = async (caller) => {
   const recorded = await take(caller);
@@ -74,4 +82,13 @@ const placeLong: Errand = async (caller) => {
   await recorded?.release();
 };
 
-export const PLACE_ERRANDS = { place, placeHurry, placeCrowd, placeTry, placeAbort, placeFixed, placeLong };
+export const PLACE_ERRANDS = {
+  place,
+  placeHurry,
+  placeCrowd,
+  placeTry,
+  placeAbort,
+  placeFixed,
+  placeOverdue,
+  placeLong,
+};
