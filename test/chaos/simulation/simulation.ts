@@ -1,4 +1,5 @@
 import { slotOf } from '../../../lib/backends/redis/hash-slot.js';
+import type { TranslatedScripts } from '../../../lib/backends/redis/in-process/in-process-server.js';
 import { InProcessTopology } from '../../../lib/backends/redis/in-process/in-process-topology.js';
 import { TopologyFactory } from '../../../lib/backends/redis/links/topology.js';
 import { RedisBackend } from '../../../lib/backends/redis/redis-backend.js';
@@ -64,6 +65,8 @@ export interface SimulationOptions extends Pick<Surroundings, 'disguise' | 'disg
   readonly kind?: KindName;
   /** Records everything that happens, for the specification. */
   readonly trace?: SimulationTrace;
+  /** Other scripts than those of the library. Used to test the tests. */
+  readonly scripts?: TranslatedScripts;
 }
 
 /**
@@ -114,7 +117,8 @@ export class Simulation {
     const rates = Array.from({ length: this.kind.scattered || isCluster ? NODES : 1 }, () => this.rate());
     // The specifications know one clock of the servers.
     this.servers = rates.map(
-      (rate, index) => new SimulatedServer(this.time, options.trace ? rates[0] : rate, 0, `node-${index + 1}`),
+      (rate, index) =>
+        new SimulatedServer(this.time, options.trace ? rates[0] : rate, 0, `node-${index + 1}`, options.scripts),
     );
     if (this.kind.flawless || chance.chance(0.5)) for (const server of this.servers) server.learnScripts();
     options.trace?.begin(this.time, this.servers);

@@ -1,6 +1,7 @@
 import {
   InProcessServer,
   type InProcessServerOptions,
+  type TranslatedScripts,
 } from '../../../../lib/backends/redis/in-process/in-process-server.js';
 import { type Reply, redisError } from '../../../../lib/backends/redis/in-process/redis-error.js';
 import { TRANSLATED_SCRIPTS } from '../../../../lib/backends/redis/in-process/translated-scripts.generated.js';
@@ -55,6 +56,7 @@ export class SimulatedServer {
     private readonly rate: number,
     private ahead = 0,
     readonly name = 'server',
+    private readonly scripts: TranslatedScripts = TRANSLATED_SCRIPTS,
   ) {
     this.redis = this.start();
   }
@@ -152,7 +154,7 @@ export class SimulatedServer {
 
   private start(): InProcessServer {
     return new PublishingServer(this, {
-      scripts: TRANSLATED_SCRIPTS,
+      scripts: this.scripts,
       micros: () => this.wall() * 1_000,
       address: `${this.name}-${++this.starts}`,
     });
