@@ -112,6 +112,20 @@ const SITUATIONS: readonly Situation[] = [
     }),
   ],
   [
+    'several locks of which one is held by another process for a minute',
+    '36 × refreshWaiters, 20 × ping, acquire, acquireAll, 3 × release',
+    async ({ ann, bob, pass }) => {
+      const held = await bob.locks.acquire('b');
+      const several = ann.locks.withLock(['a', 'b', 'c'], nothing);
+      several.catch(nothing);
+      return async () => {
+        await pass(60_000);
+        await held.release();
+        await pass(100);
+      };
+    },
+  ],
+  [
     'a hundred callers behind one that waits',
     '',
     async (scene) => {

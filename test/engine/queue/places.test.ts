@@ -1,5 +1,5 @@
 import { KEPT_FAR_BACK } from '../../../lib/backends/line-backend.js';
-import { BackendError } from '../../../lib/backends/lock-backend.js';
+import { BackendError, HEAD_START } from '../../../lib/backends/lock-backend.js';
 import { ms } from '../../support/lock-world.js';
 import { grantTo, inLine, KEY, leaseOf, lockScene, type Scene, WAITER_TIMEOUT } from './scripted-scene.js';
 
@@ -29,6 +29,21 @@ describe('the callers of a lock in one process, in a line of processes,', () => 
     const { backend } = await inLine();
     await backend.tell('line');
     expect(backend.count('acquire')).toBe(3);
+  });
+
+  it('leave the lock to those outside the line at first, if a release says so, but ask at once after another message', async () => {
+    const { backend, runtime } = await inLine();
+    await backend.tell('line', { kind: 'message', lock: 'free' });
+    await runtime.advance(HEAD_START - 1);
+    expect(backend.count('acquire')).toBe(2);
+    await runtime.advance(2);
+    expect(backend.count('acquire')).toBe(3);
+    await backend.tell('line', { kind: 'message', lock: 'free' });
+    await backend.last('acquire').busy();
+    await runtime.advance(HEAD_START - 1);
+    expect(backend.count('acquire')).toBe(3);
+    await backend.tell('line');
+    expect(backend.count('acquire')).toBe(4);
   });
 
   it('ignore messages for places of other locks', async () => {

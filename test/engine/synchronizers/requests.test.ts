@@ -207,6 +207,23 @@ describe('changes of a semaphore', () => {
   });
 });
 
+describe('changes of a semaphore whose service closes', () => {
+  const world = openVirtualWorld();
+
+  it('fail at once when they would be repeated, and leave no timer', async () => {
+    const { locks, backend, runtime } = await world.process({ shutdownTimeout: ms(100), commandTimeout: 100 });
+    backend.synchronizerRequests.disturb(refused, 'addPermits');
+    const failed = errorOf(locks.getSemaphore('mail').addPermits(1));
+    await runtime.advance(5_000);
+    const asked = backend.synchronizerRequests.count('addPermits');
+    await runtime.until(locks.close());
+    expect((await failed).name).toBe('LockUnavailableError');
+    expect(runtime.monotonic()).toBeLessThanOrEqual(5_200);
+    await runtime.advance(60_000);
+    expect([backend.synchronizerRequests.count('addPermits') - asked, runtime.timers]).toEqual([0, 0]);
+  });
+});
+
 describe('permits that are renewed', () => {
   const world = openVirtualWorld();
   const LEASE = 30_000;
