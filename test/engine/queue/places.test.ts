@@ -38,12 +38,17 @@ describe('the callers of a lock in one process, in a line of processes,', () => 
     expect(backend.count('acquire')).toBe(2);
     await runtime.advance(2);
     expect(backend.count('acquire')).toBe(3);
+    // The same if it comes while a request is under way.
     await backend.tell('line', { kind: 'message', lock: 'free' });
     await backend.last('acquire').busy();
     await runtime.advance(HEAD_START - 1);
     expect(backend.count('acquire')).toBe(3);
-    await backend.tell('line');
+    await runtime.advance(2);
     expect(backend.count('acquire')).toBe(4);
+    await backend.tell('line', { kind: 'message', lock: 'free' });
+    await backend.last('acquire').busy();
+    await backend.tell('line');
+    expect(backend.count('acquire')).toBe(5);
   });
 
   it('ignore messages for places of other locks', async () => {
