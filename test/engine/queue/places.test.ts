@@ -108,6 +108,20 @@ describe('the callers of a lock in one process, in a line of processes,', () => 
     expect(backend.count('refreshWaiters')).toBe(3);
   });
 
+  it('refresh it as usual after a request that has entered the line again, no longer far back', async () => {
+    const { backend, runtime } = await inLine();
+    backend.keepsLonger = true;
+    await runtime.advance(WAITER_TIMEOUT / 3);
+    backend.keepsLonger = false;
+    await runtime.advance(1_000);
+    await backend.tell('line');
+    await backend.last('acquire').busy();
+    await runtime.advance(WAITER_TIMEOUT / 3 - 1);
+    expect(backend.count('refreshWaiters')).toBe(1);
+    await runtime.advance(1);
+    expect(backend.count('refreshWaiters')).toBe(2);
+  });
+
   it('refresh it for the first time as late if the answer to the request says so', async () => {
     const { backend, runtime, arrive } = lockScene('reentrant', { lines: true });
     arrive();
