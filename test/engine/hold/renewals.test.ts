@@ -69,6 +69,22 @@ describe('the locks that a process holds', () => {
     expect(pause).toBeLessThanOrEqual(most + 1);
   });
 
+  it('have an event for each renewal that fails, and one warning until one succeeds', async () => {
+    const { locks, backend, runtime, logger } = await open();
+    let failures = 0;
+    locks.on('renewalFailed', () => failures++);
+    await locks.acquire('order');
+    backend.disturb(refused, 'renew');
+    await runtime.advance(LEASE / 2);
+    expect(failures).toBeGreaterThan(2);
+    expect(logger.warnings).toHaveLength(1);
+    backend.disturb((execute) => execute(), 'renew');
+    await runtime.advance(LEASE);
+    backend.disturb(refused, 'renew');
+    await runtime.advance(LEASE / 2);
+    expect(logger.warnings).toHaveLength(2);
+  });
+
   it('are renewed in time while the renewal of another one gets no answer', async () => {
     const { locks, backend, runtime, note, timesOf } = await open();
     await locks.acquire('silent');
@@ -125,6 +141,19 @@ describe('the locks that a process holds', () => {
     expect(lease.held).toBe(false);
     await runtime.advance(2_000);
     expect(lost).toEqual(['order']);
+  });
+
+  it('are lost for that reason if a fixed lease ended while the machine was suspended', async () => {
+    const { locks, runtime } = await open();
+    const lost: string[] = [];
+    locks.on('lost', ({ error }) => lost.push(error.message));
+    await locks.acquire('order', { leaseTime: '10s' });
+    await runtime.advance(5_000);
+    runtime.suspend(6_000);
+    await runtime.advance(2_000);
+    expect(lost).toEqual([
+      expect.stringContaining('ended while the machine was suspended or after its clock was changed'),
+    ]);
   });
 
   it('are not renewed any more once the service is closed', async () => {
