@@ -156,6 +156,22 @@ describe('the locks that a process holds', () => {
     ]);
   });
 
+  it('are asked about again and again before a body runs, after the clocks have diverged, until there is an answer', async () => {
+    const { locks, backend, runtime } = await open();
+    const lease = await locks.acquire('order');
+    runtime.setWallClock(-3_600_000);
+    backend.disturb(refused, 'renew');
+    let hasRun = false;
+    const run = lease.run(async () => {
+      hasRun = true;
+    });
+    await runtime.advance(5_000);
+    expect([hasRun, backend.count('renew') > 3, backend.count('renew') < 50]).toEqual([false, true, true]);
+    backend.heal();
+    await runtime.until(run);
+    expect(hasRun).toBe(true);
+  });
+
   it('are not renewed any more once the service is closed', async () => {
     const { locks, runtime, renewals } = await open();
     await locks.acquire('order');

@@ -257,6 +257,18 @@ describe('permits that are renewed', () => {
     expect(runtime.timers).toBe(0);
   });
 
+  it('are renewed as before when others were released, of their semaphore or of another one', async () => {
+    const { locks, cards, ids, runtime } = await open(2);
+    const lost: unknown[] = [];
+    locks.on('lost', (event) => lost.push(event));
+    await cards.release(ids[0]);
+    const tickets = locks.getPermitExpirableSemaphore('tickets');
+    await tickets.trySetPermits(1);
+    await tickets.release(await tickets.acquire());
+    await runtime.advance(3 * LEASE);
+    expect([lost, await cards.availablePermits()]).toEqual([[], 1]);
+  });
+
   it('are renewed after a request that failed, with an event and a warning', async () => {
     const { locks, backend, cards, logger, runtime, renewals } = await open(2);
     const events: unknown[] = [];
