@@ -1,14 +1,6 @@
 /** How many old entries are checked for each new one. With two, the sweep is faster than the growth. */
 const SWEPT_PER_NEW_ENTRY = 2;
 
-/** Whether a deadline has passed. For maps whose values are the deadlines themselves. */
-export const isPast = (deadline: number, now: number): boolean => deadline <= now;
-
-/** The entry with the latest deadline. The list must not be empty. */
-export function latestOf(deadlines: readonly (readonly [key: string, deadline: number])[]): readonly [string, number] {
-  return deadlines.reduce((latest, entry) => (entry[1] > latest[1] ? entry : latest));
-}
-
 /**
  * A map whose entries expire. Expired entries are removed when they are looked up. Adding an entry also checks a few
  * old ones. This limits the map to a small multiple of its live entries, and needs no timer. Entries keep the order in

@@ -273,11 +273,6 @@ export class LockEngine {
     return this.services.work.queues.named(name).reduce((sum, { waiting }) => sum + waiting.length, 0);
   }
 
-  /** A lease of this service on this lock. */
-  leaseOn(name: string): Lease | undefined {
-    return [...this.services.work.leases].find((lease) => lease.names.includes(name));
-  }
-
   /** The unfinished work of the service, in numbers. */
   activity(): Activity {
     const { queues, leases, several } = this.services.work;

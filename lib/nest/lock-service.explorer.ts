@@ -4,12 +4,9 @@ import { LockConfigurationError } from '../engine/errors.js';
 import type { LockService } from '../service/lock-service.js';
 import { refuseLeaders } from './leader/leader-methods.js';
 import { asksFor, attachLockService, type Lockable } from './lock-service-property.js';
+import { hasOneInstance, type NestModule, type NestProvider, providersOf } from './nest-providers.js';
 import { getLockServiceToken } from './redis-lock.constants.js';
 import { hasStarted, orCloseServices } from './refused-start.js';
-
-type NestModule = ModulesContainer extends Map<string, infer M> ? M : never;
-/** NestJS's record of a provider. */
-export type NestProvider = NestModule['providers'] extends Map<unknown, infer P> ? P : never;
 
 /**
  * NestJS does not inject properties into instances from `useFactory` and `useValue`. This class finds such instances
@@ -38,10 +35,8 @@ export class LockServiceExplorer implements OnModuleInit, OnApplicationBootstrap
 
   private exploreAll(): void {
     this.refuseDuplicates();
-    for (const module of this.modules.values()) {
-      if (findService(module, this.token) !== this.service) continue;
-      for (const provider of [...module.providers.values(), ...module.injectables.values()]) this.explore(provider);
-    }
+    const served = [...this.modules.values()].filter((module) => findService(module, this.token) === this.service);
+    for (const provider of providersOf(served)) this.explore(provider);
   }
 
   /** Allows an object that outlives the application (`useValue`) to be used in another application. */
@@ -50,8 +45,7 @@ export class LockServiceExplorer implements OnModuleInit, OnApplicationBootstrap
   }
 
   private explore(provider: NestProvider): void {
-    if (provider.isAlias) return;
-    if (provider.isDependencyTreeStatic() && !provider.isTransient) {
+    if (hasOneInstance(provider)) {
       this.attach(provider.instance);
       for (const member of membersOf(provider.instance)) this.attachMember(member);
       return;

@@ -3,8 +3,9 @@ import { ModulesContainer } from '@nestjs/core';
 import { LockConfigurationError } from '../engine/errors.js';
 import { LockService } from '../service/lock-service.js';
 import { LeaderExplorer } from './leader/leader.explorer.js';
-import { LockServiceExplorer, type NestProvider } from './lock-service.explorer.js';
+import { LockServiceExplorer } from './lock-service.explorer.js';
 import { LockShutdown } from './lock-shutdown.module.js';
+import type { NestProvider } from './nest-providers.js';
 import { getLockServiceToken, lockServiceClasses } from './redis-lock.constants.js';
 import { openService, orCloseServices } from './refused-start.js';
 

@@ -2,12 +2,10 @@ import type { BeforeApplicationShutdown, OnApplicationBootstrap } from '@nestjs/
 import type { ModulesContainer } from '@nestjs/core';
 import type { LockService } from '../../service/lock-service.js';
 import { asksFor, lateInstances } from '../lock-service-property.js';
+import { hasOneInstance, type NestProvider, providersOf } from '../nest-providers.js';
 import { getLockServiceToken } from '../redis-lock.constants.js';
 import { orCloseServices } from '../refused-start.js';
 import { leaderMethodsOf, refuseLeaders } from './leader-methods.js';
-
-type NestModule = ModulesContainer extends Map<string, infer M> ? M : never;
-type Provider = NestModule['providers'] extends Map<unknown, infer P> ? P : never;
 
 /**
  * Finds methods with `@Leader` when the application has started or a module was loaded lazily, and starts their
@@ -31,7 +29,7 @@ export class LeaderExplorer implements OnApplicationBootstrap, BeforeApplication
 
   private startAll(): void {
     const instances = new Set<object>();
-    for (const provider of this.providers()) this.explore(provider, instances);
+    for (const provider of providersOf(this.modules.values())) this.explore(provider, instances);
     for (const instance of instances) this.start(instance);
     // NestJS calls no hook for the modules that it loads lazily.
     if (this.service !== undefined) lateInstances.set(this.service, (instance) => this.startLate(instance));
@@ -52,7 +50,7 @@ export class LeaderExplorer implements OnApplicationBootstrap, BeforeApplication
   /** @throws LockConfigurationError, with which loading the module rejects */
   private startLate(instance: object): void {
     if (leaderMethodsOf(Object.getPrototypeOf(instance), this.name).length === 0) return;
-    for (const provider of this.providers())
+    for (const provider of providersOf(this.modules.values()))
       if (provider.metatype === instance.constructor) this.explore(provider, new Set());
     // The rest of its module is created meanwhile.
     setImmediate(() => {
@@ -60,15 +58,8 @@ export class LeaderExplorer implements OnApplicationBootstrap, BeforeApplication
     });
   }
 
-  private *providers(): Iterable<Provider> {
-    for (const { providers, controllers, injectables } of this.modules.values())
-      for (const provider of [...providers.values(), ...controllers.values(), ...injectables.values()])
-        yield provider as Provider;
-  }
-
-  private explore(provider: Provider, instances: Set<object>): void {
-    if (provider.isAlias) return;
-    if (provider.isDependencyTreeStatic() && !provider.isTransient) {
+  private explore(provider: NestProvider, instances: Set<object>): void {
+    if (hasOneInstance(provider)) {
       const { instance } = provider as { instance: unknown };
       if (asksFor(instance, this.token) && (instance[this.token] as unknown) === this.service) instances.add(instance);
       return;
