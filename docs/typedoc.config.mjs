@@ -4,8 +4,8 @@ import { OptionDefaults } from 'typedoc';
 export default {
   name: 'nestjs-redis-lock',
   entryPoints: ['../lib/*.ts'],
-  // a program, not something to import
-  exclude: ['../lib/cli.ts'],
+  // programs, not something to import
+  exclude: ['../lib/cli.ts', '../lib/thread.ts'],
   tsconfig: 'tsconfig.json',
   out: 'api',
   readme: '../README.md',

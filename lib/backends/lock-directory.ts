@@ -21,6 +21,11 @@ export interface ClientRecord {
   readonly waiting: number;
   /** How long its longest-waiting caller has waited; 0 when none waits. */
   readonly longestWait: number;
+  /**
+   * For how long its event loop has been blocked. Only a client with `keepWhileBlocked` that holds something says so. Left
+   * out: it is not blocked, as far as is known.
+   */
+  readonly blockedFor?: number;
   /** Up to 20 locks that the client holds, the oldest first. */
   readonly holds: readonly HoldRecord[];
   /** Up to 20 locks that the client waits for, the longest wait first. */

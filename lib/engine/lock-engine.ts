@@ -154,6 +154,8 @@ export class LockEngine {
     body: (lease: Lease) => unknown,
     what = 'singleFlight()',
   ): Promise<unknown> {
+    const { starting } = this.services;
+    if (starting !== undefined) return starting.then(() => this.singleFlight(name, terms, body, what));
     this.checkTwoNames(name, what);
     return singleFlight(this.table, name, terms, what, body);
   }
@@ -218,6 +220,11 @@ export class LockEngine {
     const candidate = new Candidate(services, name, options, acquire, this.settings.shutdownTimeout, method);
     candidate.start();
     return candidate;
+  }
+
+  /** Settles when everything is ready that was started. @throws LockConfigurationError with the reason why it is not */
+  started(): Promise<void> {
+    return this.services.starting ?? Promise.resolve();
   }
 
   /** How long a call waits by default. */
@@ -365,6 +372,8 @@ export class LockEngine {
   }
 
   private start(wanted: LockNames, terms: AcquisitionTerms, what: string): Promise<LockLease> {
+    const { starting } = this.services;
+    if (starting !== undefined) return starting.then(() => this.start(wanted, terms, what));
     this.checkTwoNames(wanted, what);
     if (!isTraced(this.services)) return this.startUntraced(wanted, terms, what);
     const names = [wanted].flat();

@@ -22,6 +22,7 @@ import { ForcedReleases } from './hold/forced-releases.js';
 import type { HeldLock } from './hold/held-lock.js';
 import type { HoldServices } from './hold/hold-services.js';
 import { LockRenewer } from './hold/lock-renewer.js';
+import type { Standby } from './hold/standby.js';
 import { Watchdog } from './hold/watchdog.js';
 import type { Milliseconds } from './terms/duration.js';
 import { refuseSuspiciousName, toKey } from './terms/lock-name.js';
@@ -54,6 +55,8 @@ export interface EngineSettings {
   readonly shutdownTimeout: Milliseconds;
   /** The backend answers or rejects within this time. */
   readonly commandTimeout: Milliseconds;
+  /** Renews while the event loop is blocked. Default: nothing does. */
+  readonly standby?: Standby | undefined;
   /** If it is undefined, `'throw'` applies. */
   readonly onLost?: 'throw' | 'warn' | undefined;
   readonly release: ReleaseMode;
@@ -98,12 +101,16 @@ export class Services implements HoldServices {
   /** Limits waits while the backend does not answer. */
   readonly outages: OutageLimit;
   readonly pings: PingWhileWaiting;
+  readonly standby: Standby | undefined;
+  /** Until the standby is ready, or if it has failed to start. */
+  starting: Promise<void> | undefined;
   readonly unlimitedWaits: UnlimitedWaitWarning;
   private ownerCount = 0;
 
   constructor(private readonly settings: EngineSettings) {
     const { backend, runtime, logger, clientId, watchdogTimeout, waiterTimeout, commandTimeout } = settings;
     const { work } = this;
+    this.standby = settings.standby;
     this.backend = backend;
     this.runtime = runtime;
     this.clientId = clientId;
@@ -112,6 +119,10 @@ export class Services implements HoldServices {
     this.clock = new LeaseClock(runtime);
     this.formerPlaces = new FormerPlaces(runtime, waiterTimeout);
     this.events = new EventHub(runtime, new RateLimitedLogger(logger, runtime), pointChannels, settings.identity);
+    this.starting = this.standby?.start(this.events.logger).then(() => {
+      this.starting = undefined;
+    });
+    this.starting?.catch(() => {}); // those who wait for it are told
     const unreleased = new UnreleasedLocks(runtime, this.events.logger);
     this.backgroundReleases = new BackgroundReleases(
       backend,
@@ -135,6 +146,7 @@ export class Services implements HoldServices {
       new LockRenewer(backend, this.events),
       watchdogTimeout,
       onHeartbeat,
+      this.standby,
     );
     this.watchdogs.add(this.watchdog);
     const warn = (message: string) => this.events.logger.warn(message);
@@ -149,6 +161,7 @@ export class Services implements HoldServices {
 
   /** Stops all background tasks. */
   stop(): void {
+    this.standby?.close();
     const { outages, pings, watchdog, backgroundReleases, forcedReleases, deadlocks, presence, holders } = this;
     for (const part of [outages, pings, watchdog, backgroundReleases, forcedReleases, deadlocks, presence, holders])
       part.close();

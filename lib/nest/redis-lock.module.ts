@@ -120,14 +120,15 @@ async function create(options: RedisLockOptions, name: string | undefined): Prom
     }
   }
   const locks = createLockServiceWith(nodeRuntime, { logger: new Logger('RedisLock'), ...options, name });
-  if (options.connect === 'eager') await connected(locks);
+  await connected(locks, options.connect === 'eager');
   return locks;
 }
 
 /** If the application does not start, its connections are closed. */
-async function connected(locks: LockService): Promise<void> {
+async function connected(locks: LockService, isEager: boolean): Promise<void> {
   try {
-    await locks.connect();
+    await locks.started();
+    if (isEager) await locks.connect();
   } catch (error) {
     await locks.close();
     throw error;

@@ -28,6 +28,7 @@ function createMetrics(provider: MeterProvider) {
     lost: counter('lost', '{lock}', 'Locks that were lost while they were held.'),
     renewals: counter('renewals', '{renewal}', 'Renewals of leases, by outcome.'),
     skipped: counter('skipped', '{call}', 'Calls that found the lock busy and were answered by onBusy.'),
+    blocked: counter('blocked', '{block}', 'Blocks of the event loop that locks have outlived by keepWhileBlocked.'),
     handoffs: counter('handoffs', '{handoff}', 'Locks passed on to the next caller within the process.'),
   };
 }

@@ -128,6 +128,7 @@ function countPoints(metrics: MetricsSource): readonly (() => void)[] {
     subscribePoint('nestjs-redis-lock:handoff', (event) =>
       guarded(() => metrics.current.handoffs.add(1, labelsOf(event))),
     ),
+    subscribePoint('nestjs-redis-lock:blocked', () => guarded(() => metrics.current.blocked.add(1))),
     subscribePoint('nestjs-redis-lock:renewed', (event) =>
       guarded(() => metrics.current.renewals.add(1, { ...labelsOf(event), outcome: 'renewed' })),
     ),

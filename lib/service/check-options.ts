@@ -42,6 +42,7 @@ const OPTIONS: OptionTable<RedisLockOptions> = {
   release: RELEASE,
   minReplicas: wholeNumber(0),
   commandTimeout: CHECKED_LATER,
+  keepWhileBlocked: CHECKED_LATER,
   shardedPubSub: oneOf('auto', 'on', 'off'),
   connect: oneOf('lazy', 'eager'),
   logger: rule('an object with the methods warn and error', (value) =>

@@ -1,6 +1,8 @@
+import type { LockBackend } from '../backends/lock-backend.js';
 import { toClientId } from '../backends/owner-ids.js';
 import type { Runtime } from '../backends/runtime.js';
 import { HarmlessLogger, type LockLogger } from '../engine/events/lock-logger.js';
+import type { Standby } from '../engine/hold/standby.js';
 import { LockEngine } from '../engine/lock-engine.js';
 import { nodeRuntime } from '../engine/node-runtime.js';
 import {
@@ -13,6 +15,7 @@ import {
   toMilliseconds,
   toWaitTime,
 } from '../engine/terms/duration.js';
+import { openStandby } from '../standby/open-standby.js';
 import { checkServiceOptions } from './check-options.js';
 import { createBackend } from './create-backend.js';
 import { LockService } from './lock-service.js';
@@ -63,8 +66,10 @@ export function createLockServiceWith(runtime: Runtime, options: RedisLockOption
       engine?.log(`${description}: connected to ${server}, keyPrefix '${keyPrefix}'`),
     onLimitedUser: () => void service?.warnIfDenied(),
   });
+  const { keepWhileBlocked: _, ...settings } = durations;
   engine = new LockEngine({
-    ...durations,
+    ...settings,
+    standby: standbyOf(backend, { ...durations, backend, clientId, runtime }, logger),
     backend,
     clientId,
     identity: processIdentity(options.applicationName),
@@ -81,7 +86,21 @@ export function createLockServiceWith(runtime: Runtime, options: RedisLockOption
   return service;
 }
 
-type DurationOption = 'commandTimeout' | 'watchdogTimeout' | 'waiterTimeout' | 'shutdownTimeout';
+/** If it is refused, nobody closes the backend. */
+function standbyOf(
+  backend: LockBackend,
+  settings: Parameters<typeof openStandby>[1],
+  logger: LockLogger,
+): Standby | undefined {
+  try {
+    return openStandby(backend, settings, (message) => logger.warn(message));
+  } catch (error) {
+    backend.close().catch(() => {});
+    throw error;
+  }
+}
+
+type DurationOption = 'keepWhileBlocked' | 'commandTimeout' | 'watchdogTimeout' | 'waiterTimeout' | 'shutdownTimeout';
 
 /** @throws LockConfigurationError naming the option that is not a duration, too short or too long */
 function resolveDurations(
@@ -90,6 +109,7 @@ function resolveDurations(
   const duration = (option: DurationOption, otherwise: Duration, least = 0, most = MAX_TIMEOUT) =>
     toMilliseconds(options[option] ?? otherwise, `RedisLockModule: ${option}`, least, most);
   return {
+    keepWhileBlocked: duration('keepWhileBlocked', 0),
     commandTimeout: duration('commandTimeout', '2s', 10),
     watchdogTimeout: duration('watchdogTimeout', '30s', MIN_LEASE_TIME, MAX_LEASE_TIME),
     waiterTimeout: duration('waiterTimeout', '5s', MIN_LEASE_TIME),

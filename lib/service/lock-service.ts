@@ -469,6 +469,11 @@ export class LockService {
     await this.state.ping('connect()');
   }
 
+  /** Settles when the thread of `keepWhileBlocked` is ready. @throws LockConfigurationError @internal */
+  started(): Promise<void> {
+    return this.engine.started();
+  }
+
   /** Warns if the user of the connection may not acquire locks, before the first caller notices. @internal */
   warnIfDenied(): Promise<void> {
     return this.state.warnIfDenied();

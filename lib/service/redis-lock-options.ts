@@ -85,6 +85,13 @@ export interface RedisLockOptions {
    * silent is then sent once more on a new one, for at most another second.
    */
   readonly commandTimeout?: Duration;
+  /**
+   * For how long locks are kept while the event loop is blocked, by a body that computes, say. A worker thread with a
+   * connection of its own renews them meanwhile. Choose the longest block that you expect; it should be longer than
+   * `watchdogTimeout`. Default 0: the locks are lost when the loop is blocked for longer than their lease. Only on Redis.
+   * In memory it has no effect.
+   */
+  readonly keepWhileBlocked?: Duration;
   /** Sharded pub/sub: `'auto'` (default) uses it as Redisson does, on clusters of Redis 7 and later. */
   readonly shardedPubSub?: 'auto' | 'on' | 'off';
   /**

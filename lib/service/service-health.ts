@@ -74,6 +74,7 @@ export class ServiceHealth {
       services.admission.isEnding ? 'the lock service is shutting down' : [],
       failure?.message ?? (unlockable && `no lock can be acquired: ${unlockable.message}`) ?? refusal?.problem ?? [],
       listening === false ? 'messages about releases do not arrive, so waiters may sleep longer' : [],
+      services.standby?.problem ?? [],
       lateRenewals > 0 ? `the renewals of ${lateRenewals} held locks are late` : [],
     ].flat();
     const healthy = problems.length === 0;

@@ -106,7 +106,7 @@ describe('when the event loop was blocked for more than a third of the lease', (
     runtime.block(12_000);
     await runtime.advance(0);
     expect(logger.warnings).toEqual([
-      expect.stringMatching(/^The event loop of this process was blocked for 11\.0 s, .* docs\/reliability\.md/),
+      expect.stringMatching(/^The event loop of this process was blocked for 11\.0 s, .* docs\/blocked-event-loop\.md/),
     ]);
     await runtime.advance(10_000);
     runtime.block(14_000);

@@ -57,6 +57,11 @@ export function describeReadme({ nestjs, type, packages }: VersionsOfReadme): vo
       expect(result).toEqual({ ran: readme.running, ...works });
     });
 
+    it.each(['blocked.mjs', 'blocked.cjs'])('keeps locks of a blocked event loop in %s', async (program) => {
+      await app.add(program);
+      expect(JSON.parse(await app.node([program], { REDIS_URL: redis.url }))).toEqual({ held: true });
+    });
+
     if (packages.some((name) => name.startsWith('redis@'))) {
       it('has no other client than node-redis, and loads that only to connect', async () => {
         expect(() => app.version('ioredis')).toThrow(/Cannot find module/);
@@ -91,6 +96,25 @@ export function describeReadme({ nestjs, type, packages }: VersionsOfReadme): vo
       await app.add('bundle.mjs');
       await app.node(['bundle.mjs', bundler, 'redis/main.js', `${bundler}.cjs`]);
       expect(await app.run(`${bundler}.cjs`)).toEqual({ ran: readme.running, ...works });
+    });
+
+    it.each(['esbuild', 'webpack'])('keeps locks of a blocked event loop in a bundle of %s', async (bundler) => {
+      await app.add('blocked.cjs');
+      await app.add('bundle.mjs');
+      const alone = await mkdtemp(join(tmpdir(), 'bundled-'));
+      try {
+        const thread = 'node_modules/nestjs-redis-lock/dist/cjs/thread.js';
+        await app.node(['bundle.mjs', bundler, 'blocked.cjs', join(alone, 'app.cjs')]);
+        await app.node(['bundle.mjs', bundler, 'blocked.cjs', 'blocked-bundle.cjs']);
+        const run = (file: string) => app.node([file], { REDIS_URL: redis.url }).then(JSON.parse);
+        expect(await run('blocked-bundle.cjs')).toEqual({ held: true });
+        const remedy = 'bundle nestjs-redis-lock/thread into a file nestjs-redis-lock-thread.js beside it';
+        expect(await run(join(alone, 'app.cjs'))).toEqual({ refused: expect.stringContaining(remedy) });
+        await app.node(['bundle.mjs', bundler, thread, join(alone, 'nestjs-redis-lock-thread.js')]);
+        expect(await run(join(alone, 'app.cjs'))).toEqual({ held: true });
+      } finally {
+        await rm(alone, { recursive: true, force: true });
+      }
     });
 
     it('is tested with Jest', async () => {

@@ -8,7 +8,7 @@ const ROOT = fileURLToPath(new URL('../..', import.meta.url));
  * The lower folders of lib, from the lowest up. The other folders of lib are above them, independent of each other, and
  * the entries (lib/*.ts) above those.
  */
-const LAYERS = ['backends', 'engine', 'handles', 'service', 'nest'];
+const LAYERS = ['backends', 'engine', 'handles', 'standby', 'service', 'nest'];
 /** These folders may import only the port of the backends. */
 const PORT_ONLY = ['engine', 'handles'];
 /** These folders use the library as a user's code could, through the entries. */

@@ -32,7 +32,7 @@ export function isClientId(value: unknown): value is string {
  */
 export function parseClientRecord(fields: Fields): ClientRecord | undefined {
   const { clientId, application, host = '', pid = 0, version = '', since = 0 } = fields;
-  const { held = 0, waiting = 0, longestWait = 0, holds = [], waits = [] } = fields;
+  const { held = 0, waiting = 0, longestWait = 0, holds = [], waits = [], blockedFor } = fields;
   if (!isClientId(clientId) || !isWord(application) || application === '' || !isWord(host) || !isWord(version))
     return undefined;
   if (!isCount(pid) || !isTime(since) || !isCount(held) || !isCount(waiting) || !isTime(longestWait)) return undefined;
@@ -47,6 +47,7 @@ export function parseClientRecord(fields: Fields): ClientRecord | undefined {
     held,
     waiting,
     longestWait,
+    ...(isTime(blockedFor) && { blockedFor }),
     holds: holds.slice(0, MOST_READ).filter(isHold),
     waits: waits.slice(0, MOST_READ).filter(isWait),
   };

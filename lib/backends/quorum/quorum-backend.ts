@@ -39,6 +39,8 @@ export interface QuorumBackendOptions {
    * Default 500.
    */
   readonly nodeTimeout?: number;
+  /** Whether a renewal acquires the lock again on nodes that have lost it. Not for a standby: see lib/standby. Default true. */
+  readonly restores?: boolean;
 }
 
 /** How long a release is repeated on a node that did not answer if nobody says when the lease ends, in ms. */
@@ -79,11 +81,13 @@ export class QuorumBackend implements LockBackend {
   /** No single node would know all waits, so deadlocks are detected only among the callers of this backend. */
   readonly waits: InProcessWaits;
   private readonly nodes: QuorumNodes;
+  private readonly restores: boolean;
   private readonly renewals = new Set<OpenRenewal>();
   private closing: Promise<void> | undefined;
 
   /** @throws RangeError for an even number of nodes, or fewer than three */
-  constructor({ nodes, runtime, nodeTimeout = 500 }: QuorumBackendOptions) {
+  constructor({ nodes, runtime, nodeTimeout = 500, restores = true }: QuorumBackendOptions) {
+    this.restores = restores;
     if (nodes.length < 3 || nodes.length % 2 === 0)
       throw new RangeError(`a quorum needs an odd number of nodes, at least three, but there are ${nodes.length}`);
     this.description = `quorum of ${nodes.map(({ description }) => description).join(', ')}`;
@@ -91,6 +95,10 @@ export class QuorumBackend implements LockBackend {
     const holders = async (key: string) => (await this.inspect(key)).owners.map(({ owner }) => owner);
     const monotonic = () => runtime.monotonic();
     this.waits = new InProcessWaits(new WaitStore(), monotonic, monotonic, holders);
+  }
+
+  get members(): readonly QuorumMember[] {
+    return this.nodes.all.map(({ backend }) => backend);
   }
 
   /** The health of the majority. */
@@ -189,7 +197,7 @@ export class QuorumBackend implements LockBackend {
       const calls = this.nodes.all.map((node) => node.send([request], timeout, (backend) => backend.renew(request)));
       const collected = await this.nodes.decide(calls, (isThere) => isThere);
       const renewed = countReplies(collected, (isThere) => isThere) >= this.nodes.majority;
-      if (renewed && !renewal.isOver) this.restore(request, calls);
+      if (renewed && !renewal.isOver && this.restores) this.restore(request, calls);
       return renewed;
     } finally {
       this.renewals.delete(renewal);

@@ -69,6 +69,11 @@ export interface RedisBackendOptions {
   readonly onLimitedUser?: (() => void) | undefined;
   /** Receives a warning, at most once, about a server configuration that makes locks unsafe. */
   readonly onWarning?: (message: string) => void;
+  /**
+   * The backend only renews, what another one has acquired: see lib/standby. Its renewals make no lease shorter, and are
+   * not executed after the command timeout. Default false.
+   */
+  readonly standby?: boolean;
 }
 
 /**
@@ -98,7 +103,7 @@ export class RedisBackend implements QuorumMember {
   private readonly renewals: Record<HeldType, NodeBatches<RenewRequest, boolean>>;
 
   constructor(private readonly options: RedisBackendOptions) {
-    const { runtime, commandTimeout, minReplicas, onError, onWarning = () => {} } = options;
+    const { runtime, commandTimeout, minReplicas, onError, onWarning = () => {}, standby = false } = options;
     this.confirmsReleases = minReplicas > 0 ? REPLICAS_CONFIRM : undefined;
     this.permitsRefusal = minReplicas > 0 ? 'it is not combined with minReplicas. Leave out one of them' : undefined;
     const context: ConnectionContext = {
@@ -118,7 +123,7 @@ export class RedisBackend implements QuorumMember {
     const notes = new SingleCalls(connection, runtime, commandTimeout, 'notes');
     const publishMode = new PublishMode(notes, options.shardedPubSub, connection.isCluster, onError);
     this.channels = new ReleaseChannels(connection, publishMode, context);
-    this.scripts = { connection, highestToken, publishMode, single, notes, replicaCheck: undefined };
+    this.scripts = { connection, highestToken, publishMode, single, notes, replicaCheck: undefined, standby };
     this.synchronizers = new RedisSynchronizers(this.scripts, this.channels);
     this.waits = new RedisWaits(this.scripts);
     this.directory = new RedisDirectory(this.scripts, new NodeCommands(connection, runtime, commandTimeout));
@@ -141,8 +146,14 @@ export class RedisBackend implements QuorumMember {
         ),
     );
     this.renewals = ofEachType(
-      (type) => new NodeBatches(new RenewBatch(type, connection, publish), connection, runtime, commandTimeout),
+      (type) =>
+        new NodeBatches(new RenewBatch(type, connection, publish, standby), connection, runtime, commandTimeout),
     );
+  }
+
+  /** What another thread needs to connect to the same servers: a `connection` option. */
+  get settings(): unknown {
+    return this.connection.topology.settings;
   }
 
   /** During an outage, each caller that is refused reads it. */
@@ -207,9 +218,10 @@ export class RedisBackend implements QuorumMember {
   }
 
   renew(request: RenewRequest): Promise<boolean> {
-    const { publishMode } = this.scripts;
+    const { publishMode, standby } = this.scripts;
     const batch = this.renewals[request.type];
-    if (publishMode.known !== undefined) return batch.call(request);
+    // A standby shortens nothing, so it publishes nothing.
+    if (standby || publishMode.known !== undefined) return batch.call(request);
     // Without an answer, waiters of a lease that becomes shorter may wake late, but the renewal must be sent.
     return publishMode.ask(request.key).then(
       () => batch.call(request),

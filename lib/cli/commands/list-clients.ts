@@ -4,7 +4,7 @@ import { durationText } from '../text/duration-text.js';
 import { table } from '../text/table.js';
 import type { CommandContext } from './command.js';
 
-const TITLES = ['APPLICATION', 'VERSION', 'HOST', 'PID', 'UP', 'HOLDS', 'WAITING', 'LONGEST WAIT', 'CLIENT'];
+const TITLES = ['APPLICATION', 'VERSION', 'HOST', 'PID', 'UP', 'HOLDS', 'WAITING', 'LONGEST WAIT', 'BLOCKED', 'CLIENT'];
 
 /** `clients`: the processes that use locks, starting with the one that has waited longest. */
 export async function listClients({ locks, output }: CommandContext): Promise<number> {
@@ -20,7 +20,7 @@ function byWait(one: LockClient, other: LockClient): number {
 }
 
 function toRow(client: LockClient): string[] {
-  const { application, version, host, pid, since, held, waiting, longestWait, clientId } = client;
+  const { application, version, host, pid, since, held, waiting, longestWait, blockedFor, clientId } = client;
   return [
     application,
     version || '?',
@@ -30,6 +30,7 @@ function toRow(client: LockClient): string[] {
     String(held),
     String(waiting),
     waiting > 0 ? durationText(longestWait) : '-',
+    blockedFor === undefined ? '-' : durationText(blockedFor),
     clientId,
   ];
 }

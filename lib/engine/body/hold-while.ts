@@ -8,7 +8,7 @@ import { timeHoldAtMost } from './hold-at-most.js';
 import { warnIfLeaked } from './leaked-body-warning.js';
 
 /** The services that are needed here. */
-type Needs = Pick<Services, 'events' | 'runtime' | 'work'>;
+type Needs = Pick<Services, 'events' | 'runtime' | 'standby' | 'work'>;
 
 /**
  * Runs `body` in a scope of a lease, then releases the lease. An error of the body is thrown whatever the outcome of

@@ -94,6 +94,7 @@ export const pointChannels = {
   renewed: channel('nestjs-redis-lock:renewed'),
   renewalFailed: channel('nestjs-redis-lock:renewal-failed'),
   handoff: channel('nestjs-redis-lock:handoff'),
+  blocked: channel('nestjs-redis-lock:blocked'),
 } satisfies Partial<Record<keyof LockEvents, Channel>>;
 
 /** The message of each point channel. @publicApi */
@@ -102,4 +103,5 @@ export interface PointMessages {
   'nestjs-redis-lock:renewed': LockEvents['renewed'];
   'nestjs-redis-lock:renewal-failed': LockEvents['renewalFailed'];
   'nestjs-redis-lock:handoff': LockEvents['handoff'];
+  'nestjs-redis-lock:blocked': LockEvents['blocked'];
 }

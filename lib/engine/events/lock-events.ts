@@ -69,6 +69,12 @@ export interface LockEvents {
     readonly leaseTime: number;
   };
   renewed: OwnerEvent;
+  /**
+   * The event loop of this process was blocked for longer than a third of `watchdogTimeout`, and with the option
+   * `keepWhileBlocked`, a thread has kept so many locks and permits meanwhile. The first of them to end had
+   * `remainingTime` left.
+   */
+  blocked: { readonly blockedFor: number; readonly kept: number; readonly remainingTime: number };
   /** A renewal failed or got no answer. It is retried until the lease ends in `remainingTime`. */
   renewalFailed: OwnerEvent & { readonly remainingTime: number; readonly error: Error };
   /** `held` is undefined for a permit. */
@@ -102,6 +108,7 @@ export const EVENT_NAMES: readonly string[] = [
   'detached',
   'renewed',
   'renewalFailed',
+  'blocked',
   'lost',
   'busy',
   'failed',

@@ -1,5 +1,6 @@
 import { type Moment, validity } from '../time/lease-clock.js';
 import { blockedWarning, type Loss, type LossReason } from './loss-reasons.js';
+import type { KeptLeases, Standby } from './standby.js';
 
 /** How long nothing is said about further blocks after a warning, in milliseconds. */
 const QUIET = 60_000;
@@ -24,10 +25,14 @@ export class EventLoopBlocks {
   /**
    * @param leaseTime the lease of everything that is renewed, in milliseconds
    * @param warn writes to the log
+   * @param standby what renews meanwhile
+   * @param onKept called after a block, with what was renewed
    */
   constructor(
     private readonly leaseTime: number,
     private readonly warn: (message: string) => void,
+    private readonly standby?: Standby,
+    private readonly onKept: (blockedFor: number, kept: KeptLeases) => void = () => {},
   ) {}
 
   /** The heartbeat was due at `due`, and it is `now`, on the monotonic clock. */
@@ -47,10 +52,14 @@ export class EventLoopBlocks {
   }
 
   private wasBlocked(from: number, until: number): void {
+    const isKnown = from === this.from;
     this.from = from;
     this.until = until;
-    if (until < this.quietUntil) return;
+    const kept = isKnown ? undefined : this.standby?.keptSince(from);
+    if (kept !== undefined) this.onKept(until - from, kept);
+    const isOver = kept !== undefined && until - from > kept.longest;
+    if (until < this.quietUntil && !isOver) return;
     this.quietUntil = until + QUIET;
-    this.warn(blockedWarning(until - from, this.leaseTime));
+    this.warn(blockedWarning(until - from, this.leaseTime, kept, this.standby?.problem));
   }
 }

@@ -6,6 +6,7 @@ import type { LeaseTerms } from '../terms/lock-options.js';
 import type { Moment } from '../time/lease-clock.js';
 import type { Waiter } from '../wait/waiter.js';
 import type { Renewable, RenewalList } from './renewal-list.js';
+import type { Standby } from './standby.js';
 
 /** Reacts when the last share of a held lock is given back, and when the lock is lost. */
 export interface LockKeeper {
@@ -154,8 +155,9 @@ export class HeldLock implements Renewable<HeldLock> {
   readonly leaseTime: number;
   /** Whether the watchdog never renews the lease. */
   fixed: boolean;
-  /** When the lease began: just before this process sent the last confirmed command that set it. */
-  confirmed: Moment;
+  private lastConfirmed: Moment;
+  standby: Standby | undefined = undefined;
+  slot = -1;
   /** The fencing token of the present shares. */
   token: number;
   /** Tokens for hand-offs; `undefined`: none were reserved. */
@@ -179,7 +181,7 @@ export class HeldLock implements Renewable<HeldLock> {
     this.permits = attempt.permits;
     this.leaseTime = this.validFor = attempt.leaseTime;
     this.fixed = fixed;
-    this.confirmed = attempt.sent;
+    this.lastConfirmed = attempt.sent;
     this.lateCopiesUntil = attempt.lateCopiesUntil;
     this.wouldWait = (attempt.waiterTimeout ?? 0) > 0;
     this.token = token;
@@ -192,6 +194,12 @@ export class HeldLock implements Renewable<HeldLock> {
 
   get key(): string {
     return this.keeper.key;
+  }
+
+  /** When the lease began: just before this process sent the last confirmed command that set it. */
+  get confirmed(): Moment {
+    if (this.standby !== undefined) this.standby.catchUp(this);
+    return this.lastConfirmed;
   }
 
   get leaseEnd(): number {
@@ -239,7 +247,7 @@ export class HeldLock implements Renewable<HeldLock> {
 
   /** Records that the backend has set the lease to `leaseTime`, by a command that was sent after `sent`. */
   confirm(sent: Moment, leaseTime: number): void {
-    this.confirmed = sent;
+    this.lastConfirmed = sent;
     this.validFor = leaseTime;
   }
 

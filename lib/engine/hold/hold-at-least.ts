@@ -25,6 +25,7 @@ export async function leaveToLapse(
 ): Promise<ReleaseOutcome> {
   const { key, type, owner, keeper } = lock;
   const leaseTime = Math.ceil(lock.keepUntil - now.monotonic);
+  const withdrawn = lock.standby?.withdraw(lock);
   lock.forgetShares();
   watchdog.drop(lock);
   lock.downgrade?.abandon(); // a write lease lasts as long as the read lease of its owner
@@ -32,6 +33,7 @@ export async function leaveToLapse(
   if (lock.lateCopiesUntil !== undefined || lock.downgrade !== undefined)
     runtime.timer(leaseTime, () => backgroundReleases.release(unusedOwner(lock)));
   try {
+    if (withdrawn !== undefined) await withdrawn;
     const isThere = await backend.renew({ key, type, owner, leaseTime });
     // After `leaseTime`, a second copy of the command may have found the shortened lease already ended.
     return isThere || clock.age(now) >= leaseTime ? 'released' : 'gone';

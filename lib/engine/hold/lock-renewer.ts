@@ -3,6 +3,7 @@ import type { EventHub } from '../events/event-hub.js';
 import { announceRenewalFailed, eventOf } from '../events/lease-events.js';
 import type { HeldLock } from './held-lock.js';
 import { type Loss, lockLostError } from './loss-reasons.js';
+import type { KeptLeases } from './standby.js';
 import type { Renewer } from './watchdog.js';
 
 /**
@@ -46,6 +47,10 @@ export class LockRenewer implements Renewer<HeldLock> {
 
   lost(held: HeldLock, loss: Loss): void {
     held.lose(lockLostError(held.name, loss));
+  }
+
+  kept(blockedFor: number, { count, remainingTime }: KeptLeases): void {
+    if (this.events.hasListener('blocked')) this.events.emit('blocked', { blockedFor, kept: count, remainingTime });
   }
 
   warn(message: string): void {

@@ -1,4 +1,5 @@
 import { LockLostError } from '../errors.js';
+import type { KeptLeases } from './standby.js';
 
 const WHY_GONE = '(was it force-released or deleted, or did the backend lose its data?)';
 
@@ -58,9 +59,27 @@ export function permitLostError(what: string, name: string, loss: Loss): LockLos
   return new LockLostError(`A permit of ${what} was lost: ${why}. ${advice}`, name);
 }
 
-/** @param leaseTime of what is renewed, in milliseconds */
-export function blockedWarning(blockedFor: number, leaseTime: number): string {
-  return `The event loop of this process was blocked for ${seconds(blockedFor)}, and nothing was renewed meanwhile. Locks are lost when it is blocked for longer than their lease (watchdogTimeout: ${seconds(leaseTime)}). See "Jobs that block the event loop" in docs/reliability.md`;
+const SEE = 'See docs/blocked-event-loop.md';
+
+/**
+ * @param leaseTime of what is renewed, in milliseconds
+ * @param kept what a standby has renewed meanwhile, if there is one
+ * @param problem why it may have renewed less
+ */
+export function blockedWarning(blockedFor: number, leaseTime: number, kept?: KeptLeases, problem?: string): string {
+  const blocked = `The event loop of this process was blocked for ${seconds(blockedFor)}`;
+  if (kept !== undefined) {
+    const { count, names, remainingTime, longest } = kept;
+    const which = `${names.join(', ')}${count > names.length ? ', …' : ''}`;
+    const what =
+      count === 0
+        ? 'nothing had to be kept'
+        : `a thread kept ${count} of its locks and permits (${which}), with ${seconds(remainingTime)} left`;
+    const over =
+      blockedFor > longest ? `. Nothing was renewed after keepWhileBlocked (${seconds(longest)}) was over` : '';
+    return `${blocked}; ${what}${over}${problem === undefined ? '' : `. ${problem}`}. ${SEE}`;
+  }
+  return `${blocked}, and nothing was renewed meanwhile. Locks are lost when it is blocked for longer than their lease (watchdogTimeout: ${seconds(leaseTime)}). ${SEE}`;
 }
 
 function describe({ reason, error, blockedFor }: Loss): string {

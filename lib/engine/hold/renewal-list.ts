@@ -1,7 +1,8 @@
 import type { Moment } from '../time/lease-clock.js';
+import type { KeptLease } from './standby.js';
 
 /** A thing that the backend keeps for this process until its lease ends: a lock or a permit. */
-export interface Renewable<Thing extends Renewable<Thing>> {
+export interface Renewable<Thing extends Renewable<Thing>> extends KeptLease {
   /** The requested lease in milliseconds. Each renewal sets the same. */
   readonly leaseTime: number;
   /** Whether the user chose the lease, so that it is not renewed. */
@@ -51,6 +52,17 @@ export class RenewalList<Thing extends Renewable<Thing>> {
     if (thing.later === undefined) this.last = thing.earlier;
     else thing.later.earlier = thing.earlier;
     thing.earlier = thing.later = thing.list = undefined;
+  }
+
+  /** Like {@link moveTo}, also when a standby has changed the ends of leases, and with them their order. */
+  sortInto(other: RenewalList<Thing>): void {
+    const all: Thing[] = [];
+    for (let thing = this.first; thing !== undefined; thing = thing.later) all.push(thing);
+    all.sort((one, next) => one.leaseEnd - next.leaseEnd);
+    for (const thing of all) {
+      this.remove(thing);
+      other.push(thing);
+    }
   }
 
   moveTo(other: RenewalList<Thing>): void {

@@ -6,6 +6,7 @@ import { EventLoopBlocks } from './event-loop-blocks.js';
 import { Extensions } from './extensions.js';
 import type { Loss, LossReason } from './loss-reasons.js';
 import { type Renewable, RenewalList } from './renewal-list.js';
+import type { KeptLeases, Standby } from './standby.js';
 
 /** How often the clocks are compared and `onHeartbeat` is called while anything is held, in milliseconds. */
 const HEARTBEAT = 1_000;
@@ -44,6 +45,8 @@ export interface Renewer<Thing> {
   /** A renewal failed and will be retried; the lease lasts for another `remainingTime` milliseconds. */
   failed(thing: Thing, remainingTime: number, error: Error): void;
   lost(thing: Thing, loss: Loss): void;
+  /** The event loop was blocked, and a standby has renewed these leases meanwhile. */
+  kept?(blockedFor: number, kept: KeptLeases): void;
   /** Writes to the log. */
   warn(message: string): void;
 }
@@ -82,6 +85,8 @@ export class Watchdog<Thing extends Renewable<Thing>> {
   /** Leases that were confirmed before a jump have to be confirmed again. */
   private readonly jumps: ClockJumps;
   private readonly blocks: EventLoopBlocks;
+  /** How much of what the standby has said is reflected in the order of the lists. */
+  private changes = 0;
   /** When the retrying things are due, on the monotonic clock. */
   private retryAt = Number.POSITIVE_INFINITY;
   /** The last failure. */
@@ -91,6 +96,7 @@ export class Watchdog<Thing extends Renewable<Thing>> {
   /**
    * @param leaseTime the lease of everything that is renewed, in milliseconds
    * @param onHeartbeat called once a second, or more often, while anything is held
+   * @param standby renews what this watchdog should have renewed while the event loop is blocked
    */
   constructor(
     private readonly runtime: Runtime,
@@ -98,16 +104,25 @@ export class Watchdog<Thing extends Renewable<Thing>> {
     private readonly renewer: Renewer<Thing>,
     readonly leaseTime: number,
     private readonly onHeartbeat: () => void,
+    private readonly standby?: Standby,
   ) {
     this.heartbeat = new ReschedulableTimer(runtime, () => this.beat());
     this.jumps = new ClockJumps(clock);
-    this.blocks = new EventLoopBlocks(leaseTime, (message) => renewer.warn(message));
+    this.blocks = new EventLoopBlocks(
+      leaseTime,
+      (message) => renewer.warn(message),
+      standby,
+      (blockedFor, kept) => renewer.kept?.(blockedFor, kept),
+    );
   }
 
   /** Guards an acquired thing. @param now the current moment, to save reading the clocks again */
   guard(thing: Thing, now: Moment): void {
     if (thing.fixed) this.setTimer(thing);
-    else this.listFor(thing).push(thing);
+    else {
+      this.listFor(thing).push(thing);
+      this.standby?.guard(thing, now);
+    }
     // A slow acquisition may be due for renewal before the next heartbeat.
     if (this.heartbeat.isScheduled && now.monotonic - thing.confirmed.monotonic < this.leaseTime / 10) return;
     this.jumps.start(thing.confirmed);
@@ -116,6 +131,11 @@ export class Watchdog<Thing extends Renewable<Thing>> {
 
   /** Stops guarding a thing that is given back, or that may lapse. */
   drop(thing: Thing): void {
+    this.standby?.drop(thing);
+    this.unlist(thing);
+  }
+
+  private unlist(thing: Thing): void {
     thing.list?.remove(thing);
     if (this.timers.size > 0) this.clearTimer(thing);
   }
@@ -143,6 +163,7 @@ export class Watchdog<Thing extends Renewable<Thing>> {
   explain(thing: Thing, noticed: LossReason, error?: Error): Loss {
     const now = this.clock.now();
     this.noticeBlock(now);
+    if (this.standby?.foundGone(thing)) return { reason: 'gone' };
     if (this.left(thing, now) > 0) return { reason: noticed, error };
     return this.blocks.explain(thing, noticed, error);
   }
@@ -181,7 +202,7 @@ export class Watchdog<Thing extends Renewable<Thing>> {
 
   /** Renews at once a thing whose lease is unknown, and retries until that succeeds. */
   renewNow(thing: Thing): void {
-    this.drop(thing);
+    this.unlist(thing);
     this.due.push(thing);
     this.heartbeat.bringForward(0);
   }
@@ -251,6 +272,7 @@ export class Watchdog<Thing extends Renewable<Thing>> {
   private round(): void {
     if (this.closed) return;
     this.heartbeat.cancel();
+    this.catchUp();
     this.compareClocks();
     this.loseOverdue(this.renewing, 'unanswered');
     this.loseOverdue(this.retrying, 'failed');
@@ -259,6 +281,16 @@ export class Watchdog<Thing extends Renewable<Thing>> {
     if (this.isEmpty) return this.stopIfIdle();
     if (!this.heartbeat.isScheduled) this.schedule();
     this.onHeartbeat();
+  }
+
+  /** After a block, everything is renewed: the standby has changed the order in which leases end. */
+  private catchUp(): void {
+    const { standby } = this;
+    if (standby === undefined) return;
+    standby.catchUpAll();
+    if (standby.changes !== this.changes) this.resting.sortInto(this.due);
+    this.changes = standby.changes;
+    standby.beat(this.clock.now());
   }
 
   private get isEmpty(): boolean {
@@ -354,7 +386,9 @@ export class Watchdog<Thing extends Renewable<Thing>> {
   private renewed(thing: Thing, isHeld: boolean, sent: Moment): void {
     if (!isHeld) return this.declareLost(thing, 'gone');
     this.renewing.remove(thing);
-    thing.confirm(sent, thing.leaseTime);
+    // A standby may have renewed it by a later request.
+    if (sent.monotonic >= thing.confirmed.monotonic) thing.confirm(sent, thing.leaseTime);
+    this.standby?.confirmed(thing);
     this.rest(thing);
     this.renewer.renewed(thing);
   }
@@ -422,8 +456,9 @@ export class Watchdog<Thing extends Renewable<Thing>> {
   }
 
   private confirm(thing: Thing, sent: Moment, leaseTime: number): void {
-    this.drop(thing);
+    this.unlist(thing);
     thing.confirm(sent, leaseTime);
+    this.standby?.confirmed(thing);
     if (thing.fixed || leaseTime > thing.leaseTime) this.setTimer(thing);
     else this.rest(thing);
   }
@@ -465,7 +500,8 @@ export class Watchdog<Thing extends Renewable<Thing>> {
   }
 
   private declareLost(thing: Thing, reason: LossReason, error?: Error): void {
+    const loss = this.explain(thing, reason, error);
     this.drop(thing);
-    this.renewer.lost(thing, this.explain(thing, reason, error));
+    this.renewer.lost(thing, loss);
   }
 }

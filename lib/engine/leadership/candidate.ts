@@ -74,7 +74,7 @@ export class Candidate implements Leadership {
    * @param method `Class.method` of a decorated method; empty: `onElected` is a function of `lead()`
    */
   constructor(
-    private readonly services: Pick<Services, 'events' | 'runtime' | 'work'>,
+    private readonly services: Pick<Services, 'events' | 'runtime' | 'standby' | 'work'>,
     readonly name: string,
     private readonly options: LeadOptions,
     private readonly acquire: Acquire,

@@ -2,6 +2,7 @@ import type { SynchronizerBackend } from '../../backends/synchronizer-backend.js
 import type { LockLostError } from '../errors.js';
 import { type Loss, permitLostError } from '../hold/loss-reasons.js';
 import type { Renewable, RenewalList } from '../hold/renewal-list.js';
+import type { Standby } from '../hold/standby.js';
 import { type Renewer, Watchdog } from '../hold/watchdog.js';
 import type { Services } from '../services.js';
 import type { Moment } from '../time/lease-clock.js';
@@ -12,7 +13,10 @@ const PERMIT = { type: 'semaphore', group: '', method: '' } as const;
 
 /** A permit that this process renews until it is released. */
 class RenewedPermit implements Renewable<RenewedPermit> {
+  readonly type = 'semaphore';
   readonly fixed = false;
+  standby: Standby | undefined = undefined;
+  slot = -1;
   validFor: number;
   lost: LockLostError | undefined;
   /** Called when the permit is lost. */
@@ -25,9 +29,26 @@ class RenewedPermit implements Renewable<RenewedPermit> {
     readonly siblings: PermitsOfSemaphore,
     readonly id: string,
     readonly leaseTime: number,
-    public confirmed: Moment,
+    private lastConfirmed: Moment,
   ) {
     this.validFor = leaseTime;
+  }
+
+  get name(): string {
+    return this.siblings.semaphore.name;
+  }
+
+  get key(): string {
+    return this.siblings.semaphore.key;
+  }
+
+  get owner(): string {
+    return this.id;
+  }
+
+  get confirmed(): Moment {
+    if (this.standby !== undefined) this.standby.catchUp(this);
+    return this.lastConfirmed;
   }
 
   get leaseEnd(): number {
@@ -35,7 +56,7 @@ class RenewedPermit implements Renewable<RenewedPermit> {
   }
 
   confirm(sent: Moment, leaseTime: number): void {
-    this.confirmed = sent;
+    this.lastConfirmed = sent;
     this.validFor = leaseTime;
   }
 }
@@ -77,12 +98,12 @@ export class RenewedPermits implements Renewer<RenewedPermit> {
   /** @param onEmpty called when no permit is left to renew */
   constructor(
     private readonly backend: () => SynchronizerBackend,
-    private readonly services: Pick<Services, 'clock' | 'events' | 'presence' | 'runtime' | 'watchdogs'>,
+    private readonly services: Pick<Services, 'clock' | 'events' | 'presence' | 'runtime' | 'standby' | 'watchdogs'>,
     readonly leaseTime: number,
     private readonly onEmpty: () => void,
   ) {
-    const { runtime, clock, presence, watchdogs } = services;
-    this.watchdog = new Watchdog(runtime, clock, this, leaseTime, () => presence.noticed(0));
+    const { runtime, clock, presence, standby, watchdogs } = services;
+    this.watchdog = new Watchdog(runtime, clock, this, leaseTime, () => presence.noticed(0), standby);
     watchdogs.add(this.watchdog);
   }
 
@@ -132,8 +153,11 @@ export class RenewedPermits implements Renewer<RenewedPermit> {
    */
   async replaceRenewal<T>(semaphore: Synchronizer, id: string, setLease: () => Promise<T>): Promise<T> {
     const permit = this.semaphores.get(semaphore.key)?.byId.get(id);
+    // The lease may become shorter.
+    const withdrawn = permit && this.services.standby?.withdraw(permit);
     if (permit !== undefined) this.forget(permit);
     try {
+      if (withdrawn !== undefined) await withdrawn;
       return await setLease();
     } catch (error) {
       if (permit !== undefined) this.watchdog.renewNow(this.add(semaphore, [id], permit.confirmed)[0]);

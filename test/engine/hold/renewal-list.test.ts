@@ -1,6 +1,11 @@
 import { type Renewable, RenewalList } from '../../../lib/engine/hold/renewal-list.js';
 
 class Thing implements Renewable<Thing> {
+  readonly key = 'a lock';
+  readonly type = 'reentrant';
+  readonly owner = 'c:1';
+  readonly standby = undefined;
+  readonly slot = -1;
   readonly fixed = false;
   readonly lost = undefined;
   readonly confirmed = { monotonic: 0, wall: 0 };

@@ -26,4 +26,6 @@ export interface ScriptContext {
   readonly notes: SingleCalls;
   /** Undefined when acquisitions count without being confirmed by replicas. */
   readonly replicaCheck: ReplicaConfirmation | undefined;
+  /** See `RedisBackendOptions`. */
+  readonly standby: boolean;
 }

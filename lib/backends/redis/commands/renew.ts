@@ -13,16 +13,19 @@ const RENEWED = 1;
 /** Renewals of one lock type, sent together. */
 export class RenewBatch implements BatchedScript<RenewRequest, boolean> {
   readonly script;
-  /** A renewal acquires nothing, so it needs no deadline. */
-  readonly limited = false;
   readonly unsentReply = undefined;
   private readonly form: LockScript;
 
-  /** @param publish the command by which waiters are notified if a lease becomes shorter: PUBLISH or SPUBLISH */
+  /**
+   * @param publish the command by which waiters are notified if a lease becomes shorter: PUBLISH or SPUBLISH
+   * @param limited whether the renewals have a time limit, and make no lease shorter, because they are a standby's.
+   *   Others take nothing, so they need no limit
+   */
   constructor(
     type: HeldType,
     private readonly connection: RedisConnection,
     private readonly publish: () => string,
+    readonly limited: boolean,
   ) {
     this.form = LOCK_SCRIPTS[type].renew;
     this.script = scripts[this.form.name];

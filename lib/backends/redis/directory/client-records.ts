@@ -18,6 +18,8 @@ const FIELDS = [
   'longestWait',
   'holds',
   'waits',
+  'blockedAt',
+  'blockedSince',
 ] as const;
 /** In bytes. 20 holds with the longest names take less. */
 const LONGEST_VALUE = String(256 * 1024);
@@ -35,6 +37,19 @@ export async function writeClient(record: ClientRecord, lifetime: number, { note
   const pairs = Object.entries(texts).flatMap(([field, value]) => [field, String(value)]);
   await Promise.all([
     notes.call(scripts['write-client-1'], [clientRecord(clientId)], [String(lifetime), ...pairs]),
+    notes.call(scripts['index-client-1'], [clientList], [clientId, String(lifetime)]),
+  ]);
+}
+
+/** Notes in the record of another thread's client that its event loop has been blocked for so many milliseconds. */
+export async function noteBlock(
+  clientId: string,
+  blockedFor: number,
+  lifetime: number,
+  { notes }: ScriptContext,
+): Promise<void> {
+  await Promise.all([
+    notes.call(scripts['note-block-1'], [clientRecord(clientId)], [String(Math.round(blockedFor)), String(lifetime)]),
     notes.call(scripts['index-client-1'], [clientList], [clientId, String(lifetime)]),
   ]);
 }
@@ -69,6 +84,9 @@ export async function readClient(
     longestWait: number('longestWait'),
     holds: parseJson(texts.get('holds')),
     waits: parseJson(texts.get('waits')),
+    // A record that was written later is a sign of life.
+    blockedFor:
+      (number('blockedAt') ?? 0) > (number('at') ?? 0) ? Number(now) - (number('blockedSince') ?? 0) : undefined,
   });
   const age = Number(now) - Number(texts.get('at'));
   return record && agedRecord(record, Math.max(0, age || 0));

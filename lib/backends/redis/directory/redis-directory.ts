@@ -1,7 +1,7 @@
 import { chunksOf } from '../../chunks.js';
 import type { ClientRecord, KeyPage, LockDirectory } from '../../lock-backend.js';
 import type { ScriptContext } from '../calls/script-context.js';
-import { readClient, readClients, writeClient } from './client-records.js';
+import { noteBlock, readClient, readClients, writeClient } from './client-records.js';
 import type { NodeCommands } from './node-commands.js';
 import { scanLocks } from './scan-locks.js';
 
@@ -29,6 +29,11 @@ export class RedisDirectory implements LockDirectory {
 
   writeClient(record: ClientRecord, lifetime: number): Promise<void> {
     return writeClient(record, lifetime, this.context);
+  }
+
+  /** See {@link noteBlock}. */
+  noteBlock(clientId: string, blockedFor: number, lifetime: number): Promise<void> {
+    return noteBlock(clientId, blockedFor, lifetime, this.context);
   }
 
   client(clientId: string): Promise<ClientRecord | undefined> {

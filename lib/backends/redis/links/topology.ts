@@ -24,6 +24,11 @@ export interface Topology {
   readonly library: string;
   /** For logs; without credentials. */
   readonly description: string;
+  /**
+   * A `connection` option with which another thread can connect to the same servers, unless it has functions. Left out: the
+   * servers are in this process.
+   */
+  readonly settings?: unknown;
   /** Its connections use TLS. */
   readonly usesTls: boolean;
   /** The client is ours, and not borrowed from the user. */

@@ -60,6 +60,8 @@ const owner: Text = fc.oneof(
 );
 const lease = rarely(one(...LEASES));
 const deadline = rarely(one(NOW + 1, '9007199254740', '9007199254740', '9007199254740', NOW - 1));
+/** The time limit of a standby's renewals. Others have none. */
+const limit = one('', '', '9007199254740', NOW - 1);
 const highest = rarely(one(0, 0, 0, TIME, TIME + 5, '4000000000000005'));
 const reserve = rarely(one(0, 0, 1, 7));
 const publish = fc.constant('PUBLISH');
@@ -98,6 +100,7 @@ function batch(
     }));
 }
 
+const renewal = fc.oneof(all(publish, lease), all(one('9007199254740', '9007199254740', NOW - 1), publish, lease));
 const none = all();
 const acquisition = all(deadline, highest, lease, reserve);
 const entry = all(deadline, highest, lease, reserve, owner, lease, publish);
@@ -209,6 +212,7 @@ const CALLS: Readonly<Record<ScriptName, Parts>> = {
     all(owner, time),
   ),
   'raise-token-1': parts(all(clock), all(one('4000000000000005', TIME, 5))),
+  'note-block-1': parts(fc.constant(['record']), all(small, lease)),
   'read-client-1': parts(fc.constant(['record']), joined(all(one(0, 5, 100)), list(word, 1))),
   'read-waits-1': parts(fc.constant(['waits']), none),
   'refresh-fair-waiters-4': parts(onLock(fair), joined(all(publish, lease), list(owner, 1))),
@@ -230,13 +234,13 @@ const CALLS: Readonly<Record<ScriptName, Parts>> = {
     onLock((name) => [name]),
     all(publish, clock, owner),
   ),
-  'renew-fair': batch(none, all(publish, lease), fair),
-  'renew-flight': batch(none, all(publish, lease), (name) => [name, `forgotten:${tag(name)}`]),
-  'renew-permits': batch(none, all(publish, lease), (name) => [name]),
-  'renew-permits-1': parts(fc.constant(['held']), joined(all(lease), list(id, 1))),
-  'renew-read': batch(none, all(publish, lease), (name, holder) => [name, readLease(name, holder)]),
-  'renew-reentrant': batch(none, all(publish, lease), (name) => [name]),
-  'renew-write': batch(none, all(publish, lease), (name, holder) => [name, readLease(name, holder)]),
+  'renew-fair': batch(none, renewal, fair),
+  'renew-flight': batch(none, renewal, (name) => [name, `forgotten:${tag(name)}`]),
+  'renew-permits': batch(none, renewal, (name) => [name]),
+  'renew-permits-1': parts(fc.constant(['held']), joined(all(limit, lease), list(id, 1))),
+  'renew-read': batch(none, renewal, (name, holder) => [name, readLease(name, holder)]),
+  'renew-reentrant': batch(none, renewal, (name) => [name]),
+  'renew-write': batch(none, renewal, (name, holder) => [name, readLease(name, holder)]),
   'set-permits-4': parts(fc.constant(semaphore), all(publish, sequence, lease, small)),
   'take-leased-permits-4': fc
     .tuple(

@@ -33,6 +33,26 @@ describe('write-client-1 and read-client-1', () => {
   });
 });
 
+describe('note-block-1', () => {
+  const world = new ScriptWorld();
+
+  it('says in a record since when its client is blocked, and keeps it', async () => {
+    await world.redis.hset('record', 'one', '1');
+    await world.redis.pexpire('record', 1_000);
+    const before = await world.now();
+    await world.run('note-block-1', ['record'], [5_000, MINUTE]);
+    await world.expectLease('record', MINUTE);
+    const { blockedAt, blockedSince } = await world.redis.hgetall('record');
+    expectBetween(Number(blockedAt), before, await world.now());
+    expect(Number(blockedAt) - Number(blockedSince)).toBe(5_000);
+  });
+
+  it('makes no record', async () => {
+    await world.run('note-block-1', ['record'], [5_000, MINUTE]);
+    expect(await world.redis.exists('record')).toBe(0);
+  });
+});
+
 describe('index-client-1 and list-clients-1', () => {
   const world = new ScriptWorld();
   const index = (client: string, lifetime: number) => world.run('index-client-1', ['clients'], [client, lifetime]);

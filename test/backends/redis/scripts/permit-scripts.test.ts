@@ -401,7 +401,7 @@ describe('renew-permits-1', () => {
 
   it('sets the leases of permits that are held', async () => {
     const now = await world.hold({ [ONE]: 5_000, [TWO]: -1, [FOUR]: 5_000 });
-    expect(await world.run('renew-permits-1', ['held'], [MINUTE, ONE, TWO, THREE, FOUR])).toBe('1001');
+    expect(await world.run('renew-permits-1', ['held'], ['', MINUTE, ONE, TWO, THREE, FOUR])).toBe('1001');
     const held = await world.held();
     expect(Object.keys(held).sort()).toEqual([ONE, TWO, FOUR]);
     for (const id of [ONE, FOUR]) {
@@ -413,7 +413,7 @@ describe('renew-permits-1', () => {
   it('renews when the memory is full', async () => {
     const now = await world.hold({ [ONE]: 5_000, [TWO]: -1 });
     await world.withFullMemory(async () => {
-      expect(await world.run('renew-permits-1', ['held'], [MINUTE, TWO, ONE])).toBe('01');
+      expect(await world.run('renew-permits-1', ['held'], ['', MINUTE, TWO, ONE])).toBe('01');
     });
     expectBetween((await world.held())[ONE], now + MINUTE, (await world.now()) + MINUTE);
   });
@@ -423,7 +423,7 @@ describe('renew-permits-1', () => {
     const now = await world.now();
     const ends = new Map(ids.map((id, i) => [id, now + i]));
     await world.redis.zadd('held', ...ids.flatMap((id) => [ends.get(id) as number, raw(id)]));
-    const digits = (await world.run('renew-permits-1', ['held'], [MINUTE, ...ids])) as string;
+    const digits = (await world.run('renew-permits-1', ['held'], ['', MINUTE, ...ids])) as string;
     const renewedAt = Math.max(...Object.values(await world.held())) - MINUTE;
     expect(renewedAt).toBeGreaterThanOrEqual(now);
     expect(digits).toBe(ids.map((id) => ((ends.get(id) as number) > renewedAt ? '1' : '0')).join(''));

@@ -126,7 +126,7 @@ export class RedisSynchronizers implements SynchronizerBackend {
 
   async renewPermits(key: string, ids: readonly string[], leaseTime: number): Promise<readonly boolean[]> {
     const { calls } = this;
-    return calls.flags(await calls.run('renew-permits-1', [permitLeases(key)], [leaseTime, ...ids]));
+    return calls.flags(await calls.renew('renew-permits-1', [permitLeases(key)], [leaseTime, ...ids]));
   }
 
   async setPermits(key: string, permits: number, request: RequestId): Promise<void> {

@@ -63,6 +63,13 @@ export class SynchronizerCalls {
     return this.answer(keys[0], this.context.single.call(scripts[script], keys, args.map(String)));
   }
 
+  /** Calls a script that renews. Its first argument is the time limit of a standby's renewals. */
+  async renew(script: ScriptName, keys: Keys, args: readonly Argument[]): Promise<unknown> {
+    if (!this.context.standby) return this.run(script, keys, ['', ...args]);
+    const sent = this.context.single.callInTime(scripts[script], keys, args.map(String));
+    return (await this.answer(keys[0], sent)).reply;
+  }
+
   /** A sharded channel must be in the slot of the key. The channel of a latch whose name has braces is not. */
   async publishCommand(key: string, channel: string): Promise<string> {
     const command = await this.context.publishMode.command(key);

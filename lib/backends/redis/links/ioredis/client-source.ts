@@ -138,7 +138,8 @@ function describeCluster(cluster: Cluster): string {
   return `redis cluster ${startupNodesOf(cluster).map(describeNode).join(',')}`;
 }
 
-function startupNodesOf(cluster: Cluster): ClusterConnection['nodes'] {
+/** The nodes that a cluster client was given. */
+export function startupNodesOf(cluster: Cluster): ClusterConnection['nodes'] {
   return (cluster as unknown as { startupNodes?: ClusterConnection['nodes'] }).startupNodes ?? [];
 }
 

@@ -6,7 +6,7 @@ import { blockingCommandOf } from './blocking-command.js';
 import { type Client, isCluster } from './client.js';
 import { ClientLifecycle } from './client-lifecycle.js';
 import { clientDefaults, SUBSCRIBER_OPTIONS } from './client-options.js';
-import type { ClientSource } from './client-source.js';
+import { type ClientSource, startupNodesOf } from './client-source.js';
 import { addressOf, ClusterNodes } from './cluster-nodes.js';
 import { FailoverWatch } from './failover-watch.js';
 import { IoredisSubscriber } from './ioredis-subscriber.js';
@@ -50,6 +50,12 @@ export class IoredisTopology implements Topology {
     this.socketTimeout = new SocketTimeout(source, context);
     if (needsFailoverWatch) this.ownWatch = context.runtime.detached(() => new FailoverWatch(client.options));
     this.watch = this.ownWatch ?? watch;
+  }
+
+  get settings(): unknown {
+    const { client } = this;
+    if (!isCluster(client)) return client.options;
+    return { nodes: startupNodesOf(client), options: client.options };
   }
 
   get user(): string | undefined {

@@ -21,6 +21,8 @@ const RETRY_DELAY = 100;
 /** Some nodes of a cluster, and how to connect to each node. */
 export interface ClusterSource {
   readonly description: string;
+  /** The options of the cluster client. */
+  readonly settings: object;
   readonly database: number;
   readonly usesTls: boolean;
   /** The configured nodes, which know the others, and a factory for each with its own settings. */
@@ -65,6 +67,10 @@ export class ClusterTopology implements Topology {
     this.description = source.description;
     this.database = source.database;
     this.usesTls = source.usesTls;
+  }
+
+  get settings(): unknown {
+    return { client: 'node-redis', ...this.source.settings };
   }
 
   get connectionError(): Error | undefined {

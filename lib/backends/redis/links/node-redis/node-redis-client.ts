@@ -22,7 +22,8 @@ export interface NodeRedisOptions {
     readonly connectTimeout?: number;
     readonly socketTimeout?: number;
   };
-  readonly database?: number;
+  readonly database?: number | undefined;
+  readonly RESP?: 2 | 3 | undefined;
   readonly keyPrefix?: string;
   readonly legacyMode?: boolean;
   readonly readonly?: boolean;
@@ -86,6 +87,26 @@ export function translated(endpoint: Endpoint, map: NodeAddressMap | undefined):
 
 /** Creates a client with the user's settings for one connection. */
 export type ClientFactory = (endpoint: Endpoint) => NodeRedisClient;
+
+/**
+ * The options of a client that concern its connections. Where the user gives a password, the provider is one that
+ * node-redis has made of it.
+ */
+export function connectionOptionsOf({
+  url,
+  username,
+  password,
+  credentialsProvider,
+  name,
+  database,
+  RESP,
+  socket,
+}: NodeRedisOptions): NodeRedisOptions {
+  const isSecret = username !== undefined || password !== undefined || credentialsProvider === undefined;
+  const who = isSecret ? { username, password } : { credentialsProvider };
+  // A client has read its URL when it was created. Root nodes have not.
+  return { ...(socket?.host === undefined && { url }), ...who, name, database, RESP, socket };
+}
 
 /** The subscriptions of clients whose credentials are streamed. */
 const credentials = new WeakMap<NodeRedisClient, CredentialsSubscription>();

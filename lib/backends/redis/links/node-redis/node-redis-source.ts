@@ -8,6 +8,7 @@ import { checkHost, readUrl } from '../url-settings.js';
 import { checkNodeRedisOptions } from './check-node-redis-options.js';
 import { type ClusterSource, ClusterTopology } from './cluster-topology.js';
 import {
+  connectionOptionsOf,
   type Endpoint,
   type NodeAddressMap,
   type NodeRedisClient,
@@ -146,6 +147,9 @@ function singleSource(client: NodeRedisClient): SingleSource {
   const address = socket.path ?? `${socket.host ?? 'localhost'}:${socket.port ?? DEFAULT_PORT}`;
   return {
     description: `redis ${address}/${database}`,
+    get settings() {
+      return connectionOptionsOf(client.options as NodeRedisOptions);
+    },
     address,
     database,
     usesTls: Boolean(socket.tls),
@@ -176,6 +180,11 @@ function clusterSource({ _options }: NodeRedisCluster): ClusterSource {
   const addresses = roots.map(({ endpoint: { host, port } }) => `${host}:${port}`);
   return {
     description: `redis cluster ${addresses.join(',')}`,
+    settings: {
+      rootNodes: rootNodes.map(connectionOptionsOf),
+      defaults: connectionOptionsOf(defaults),
+      nodeAddressMap,
+    },
     database,
     usesTls: roots.some(({ usesTls }) => usesTls),
     roots,

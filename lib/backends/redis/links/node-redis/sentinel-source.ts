@@ -5,6 +5,7 @@ import { checkDatabaseNumber } from '../database-number.js';
 import type { NodeRedisModule } from '../load-client.js';
 import { checkHost } from '../url-settings.js';
 import {
+  connectionOptionsOf,
   connectWithin,
   destroy,
   type Endpoint,
@@ -49,6 +50,13 @@ export function sentinelSource(
   const sentinels = new Sentinels(options, createClient, context);
   return {
     description: `redis ${name} through sentinels ${sentinelRootNodes.map(endpointText).join(',')}/${database}`,
+    settings: {
+      name,
+      sentinelRootNodes,
+      nodeClientOptions: connectionOptionsOf(nodeClientOptions),
+      sentinelClientOptions: connectionOptionsOf(sentinelClientOptions),
+      nodeAddressMap,
+    },
     address: name,
     database,
     usesTls: Boolean(nodeClientOptions.socket?.tls ?? sentinelClientOptions.socket?.tls),

@@ -17,6 +17,8 @@ export interface Move {
 /** One server, or the master behind Sentinels, and how to connect to it. */
 export interface SingleSource {
   readonly description: string;
+  /** The options of the client. */
+  readonly settings: object;
   readonly address: string;
   readonly database: number;
   readonly usesTls: boolean;
@@ -60,6 +62,10 @@ export class SingleTopology implements Topology {
       ready: () => this.events.ready(),
       failed: (error) => this.events.failed(error),
     });
+  }
+
+  get settings(): unknown {
+    return { client: 'node-redis', ...this.source.settings };
   }
 
   get connectionError(): Error | undefined {

@@ -10,11 +10,14 @@
 if not holdsPlain(lock, owner) then
   return 0
 end
-if becomesLonger(lock, ARGV[2]) then
+if becomesLonger(lock, time) then
   return 1
 end
 local former = redis.call('PTTL', lock)
-redis.call('PEXPIRE', lock, ARGV[2])
+if limit and former >= lease then
+  return 1
+end
+redis.call('PEXPIRE', lock, time)
 if becomesShorter(former, lease) then
   wakeHead(fairQueue(first + 1), lock, publish, now)
 end

@@ -9,5 +9,8 @@
 if not holdsPlain(lock, owner) then
   return 0
 end
+if limit and redis.call('PTTL', lock) >= lease then
+  return 1
+end
 redis.call('PEXPIRE', KEYS[first + 1], string.format('%.0f', lease + FORGOTTEN_LONGER))
-redis.call('PEXPIRE', lock, ARGV[2])
+redis.call('PEXPIRE', lock, time)

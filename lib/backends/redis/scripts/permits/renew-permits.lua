@@ -7,6 +7,9 @@
 if not holdsPermit(lock, owner, now) then
   return 0
 end
+if limit and tonumber(redis.call('ZSCORE', lock, owner)) >= now + lease then
+  return 1
+end
 local former = firstToEnd(lock, now)[1]
 -- A server whose memory is full refuses ZADD, but not after another write.
 expire(lock, math.max(lease, redis.call('PTTL', lock)))

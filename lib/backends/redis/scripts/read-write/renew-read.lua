@@ -8,6 +8,9 @@
 if not isReader(lock, owner) then
   return 0
 end
+if limit and redis.call('PTTL', readLease(lock, owner, 1)) >= lease then
+  return 1
+end
 local former = redis.call('PTTL', lock)
 writeReadLease(lock, owner, lease)
 wakeLineIfShorter(lock, publish, prefixed('redisson_rwlock', lock), '0', former, redis.call('PTTL', lock))

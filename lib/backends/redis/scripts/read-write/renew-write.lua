@@ -9,5 +9,8 @@ if not isWriter(lock, owner) then
   return 0
 end
 local former = redis.call('PTTL', lock)
+if limit and former >= lease then
+  return 1
+end
 setWriteLease(lock, owner, lease)
 wakeLineIfShorter(lock, publish, prefixed('redisson_rwlock', lock), '1', former, redis.call('PTTL', lock))

@@ -9,21 +9,32 @@
   ARGV[2]      lease time in ms
   ARGV[2 + i]  owner
 
+  A thread that renews while the event loop of its process is blocked puts a number before these: the server time in ms
+  after which the script does nothing. This is `limit` then, and no lease becomes shorter, because that thread does not
+  know what the loop has done meanwhile.
+
   Returns { server time in ms, answer, ... }: RENEWED (1), NOT_HELD (0), or { { error, types of the keys } }.
 ]]
 -- @include line/time-of-grant
 -- @includes
-local publish, lease, now = ARGV[1], tonumber(ARGV[2]), serverTime()
+local limit, now = tonumber(ARGV[1]), serverTime()
+if limit and now > limit then
+  return { 'expired', now }
+end
+local before = limit and 1 or 0
+local publish, time = ARGV[before + 1], ARGV[before + 2]
+local lease = tonumber(time)
 
 local function renew(i, first)
-  local lock, owner = KEYS[first], ARGV[2 + i]
+  local lock, owner = KEYS[first], ARGV[before + 2 + i]
   -- @kind
   return 1
 end
 
 local answers = { now }
-local keysOfEach = #KEYS / (#ARGV - 2)
-for i = 1, #ARGV - 2 do
+local count = #ARGV - before - 2
+local keysOfEach = #KEYS / count
+for i = 1, count do
   answers[1 + i] = answerOf(renew, i, keysOfEach * (i - 1) + 1, keysOfEach)
 end
 return answers

@@ -1,0 +1,128 @@
+import type { Redis } from 'ioredis';
+import type { LockService } from '../../lib/index.js';
+import { createLockService } from '../../lib/service/create-lock-service.js';
+import { type RedisServer, startRedis } from '../support/servers/redis-server.js';
+import { until } from '../support/until.js';
+import { LEASE, run, startBlocked } from './blocked-process.js';
+
+describe('locks of a process whose event loop is blocked', () => {
+  let server: RedisServer;
+  let redis: Redis;
+  let others: LockService;
+
+  beforeAll(async () => {
+    server = await startRedis();
+    redis = server.client();
+    others = createLockService({ connection: server.url, watchdogTimeout: LEASE });
+  });
+  afterAll(async () => {
+    await others.close();
+    await server.stop();
+  });
+  beforeEach(() => redis.flushall());
+
+  it('are shown with the time for which it has been blocked', async () => {
+    const blocked = startBlocked(['recorded'], { connection: server.url });
+    const clients = async () => (await others.clients()).filter(({ blockedFor = 0 }) => blockedFor > 0);
+    await until(async () => (await clients()).length > 0);
+    const [first] = await clients();
+    expect(first).toMatchObject({ pid: blocked.child.pid, held: 1, mine: false });
+    expect(first.blockedFor).toBeLessThan(30_000);
+    await blocked.done();
+    expect(blocked.of('recorded').belief).toMatchObject({ held: true });
+  });
+
+  it('are lost when keepWhileBlocked is over, one lease later at the latest, which the log says', async () => {
+    const blocked = startBlocked(['reentrant'], { connection: server.url }, { options: { keepWhileBlocked: 2_000 } });
+    await blocked.ready();
+    const since = performance.now();
+    const lease = await others.acquire('reentrant', { waitTime: '20s' });
+    const waited = performance.now() - since;
+    expect(waited).toBeGreaterThan(1_500);
+    expect(waited).toBeLessThan(2_000 + LEASE + 2_000);
+    await blocked.done();
+    await lease.release();
+    expect(blocked.of('reentrant').belief).toMatchObject({ held: false, aborted: true });
+    expect(blocked.warnings).toContainEqual(
+      expect.stringContaining('Nothing was renewed after keepWhileBlocked (2.0 s) was over'),
+    );
+  });
+
+  it('are kept no longer than holdAtLeast says after their body', async () => {
+    const blocked = startBlocked(['atLeast'], { connection: server.url });
+    await blocked.done();
+    expect(blocked.of('atLeast')).toMatchObject({ belief: { held: true }, end: { result: 'result' } });
+    expect(await redis.pttl('lock:atLeast')).toBeLessThanOrEqual(1_000);
+  });
+
+  it('can be detached afterwards', async () => {
+    const blocked = startBlocked(['detached'], { connection: server.url });
+    await blocked.done();
+    expect(blocked.of('detached')).toMatchObject({ belief: { held: true }, end: { result: 'result' } });
+    expect(await redis.pttl('lock:detached')).toBeLessThanOrEqual(500);
+  });
+
+  it('end with their process, or while it is stopped', async () => {
+    const blocked = startBlocked(['reentrant', 'fenced'], { connection: server.url }, { block: 60_000 });
+    await blocked.ready();
+    blocked.child.kill('SIGSTOP');
+    const lease = await others.acquire('reentrant', { waitTime: '20s' });
+    blocked.child.kill('SIGKILL');
+    await (await others.acquire('fenced', { type: 'fenced', waitTime: '20s' })).release();
+    await lease.release();
+  });
+
+  it.each(['node-redis', 'ioredis'])('are kept with options of %s', async (client) => {
+    const { port } = server;
+    const connection =
+      client === 'ioredis'
+        ? { connection: { host: '127.0.0.1', port } }
+        : { connection: { client, socket: { host: '127.0.0.1', port } } };
+    const blocked = startBlocked(['reentrant', 'semaphore'], connection);
+    await blocked.done();
+    for (const kind of ['reentrant', 'semaphore'])
+      expect(blocked.of(kind)).toMatchObject({ belief: { held: true }, end: { result: 'result' } });
+  });
+
+  it('are kept while a server of Redis stalls for a part of a lease', async () => {
+    const blocked = startBlocked(
+      ['reentrant'],
+      { connection: server.url },
+      { options: { watchdogTimeout: 4_000, commandTimeout: 500 }, block: 9_000 },
+    );
+    await blocked.ready();
+    for (let n = 0; n < 5; n++) {
+      process.kill(server.pid, 'SIGSTOP');
+      await new Promise((resolve) => setTimeout(resolve, 700));
+      process.kill(server.pid, 'SIGCONT');
+      await new Promise((resolve) => setTimeout(resolve, 700));
+    }
+    await blocked.done();
+    expect(blocked.of('reentrant')).toMatchObject({ belief: { held: true }, end: { result: 'result' } });
+  });
+
+  it('are kept in a quorum', async () => {
+    const more = await Promise.all([startRedis(), startRedis()]);
+    try {
+      const blocked = startBlocked(['reentrant', 'write'], { quorum: [server.url, ...more.map(({ url }) => url)] });
+      await blocked.done();
+      for (const kind of ['reentrant', 'write'])
+        expect(blocked.of(kind)).toMatchObject({ belief: { held: true }, end: { result: 'result' } });
+    } finally {
+      await Promise.all(more.map((one) => one.stop()));
+    }
+  });
+
+  it('are kept by another thread after the first one has died', async () => {
+    const { child, said } = run('dying-standby.ts', server.url);
+    await until(() => said.some(({ held }) => held !== undefined));
+    expect(said).toContainEqual({ held: true });
+    expect(said).toContainEqual({
+      warning: expect.stringMatching(
+        /^keepWhileBlocked: the thread has ended: out of memory\. .* is started in \d+ ms$/,
+      ),
+    });
+    await new Promise((resolve) => (child.exitCode === null ? child.once('exit', resolve) : resolve(undefined)));
+    expect(child.exitCode).toBe(0);
+  });
+});
