@@ -34,6 +34,21 @@ export function describeAcquireAll(world: ContractWorld): void {
       for (const [n, token] of reply.tokens.entries()) expect(token).toBeLessThan(after[n]);
     });
 
+    it('have a token each that nobody gets after them, if several callers ask again in one tick', async () => {
+      const callers = [2, 2, 2].map((count) => owners(type, keys(count)));
+      const [first] = await Promise.all(callers.map((locks) => acquireAll(locks)));
+      // From now on, the next token is one more than the last one, and not the time.
+      if (first.acquired && world.capabilities.joinsQuorums !== false)
+        await callers[0][0].raiseToken(first.tokens[0] + 20_000);
+      const replies = await Promise.all(callers.map((locks) => acquireAll(locks)));
+      const tokens = replies.flatMap((reply) => (reply.acquired ? reply.tokens : []));
+      expect(tokens).toHaveLength(6);
+      // A client that has seen none of them.
+      const last = callers[2][1];
+      await last.forceRelease();
+      expect(await takeAndRelease(world.owner(type, last.key, world.clients[1]))).toBeGreaterThan(tokens[5]);
+    });
+
     it('are not acquired at all when one of them is busy', async () => {
       const names = keys(4);
       const holder = world.owner('reentrant', names[2], world.clients[1]);
