@@ -389,6 +389,20 @@ describe.each(PLATFORMS)('@Idempotent in an application on %s', (platform) => {
     expect(runs).toBe(0);
   }, 60_000);
 
+  it('gives the first client its answer when Redis goes away during the run, and then answers 503', async () => {
+    const own = await startRedis();
+    const stopped = async () => {
+      await own.stop();
+      return { run: runs };
+    };
+    const locks = { connection: own.url, commandTimeout: 300, outageTimeout: 300 };
+    const one = await startReplica(platform, locks, { controllers: [counting({}, stopped)] });
+    open.push(one);
+    expect(await one.send('/a', { key: KEY })).toMatchObject({ status: 201, body: { run: 1 } });
+    expect((await one.send('/a', { key: KEY })).status).toBe(503);
+    expect(runs).toBe(1);
+  }, 60_000);
+
   it('works with rawBody, whose spaces count', async () => {
     const replica = await startReplica(platform, { connection: redis.url }, { controllers: [counting({})] }, () => {}, {
       rawBody: true,
