@@ -3,10 +3,11 @@ import { join } from 'node:path';
 import { BLOCKS, compile, writeBlocks } from './support/compile.js';
 import { readPages } from './support/markdown.js';
 
-/** The tables of options, each with the type that must have exactly these keys. */
+/** The tables of options, each with the type that must have exactly these keys, and its entry. */
 const TABLES = [
-  ['docs/configuration.md', 'RedisLockOptions'],
-  ['docs/decorator.md', 'DistributedLockOptions'],
+  ['docs/configuration.md', 'RedisLockOptions', 'nestjs-redis-lock'],
+  ['docs/decorator.md', 'DistributedLockOptions', 'nestjs-redis-lock'],
+  ['docs/idempotency.md', 'IdempotentOptions', 'nestjs-redis-lock/idempotency'],
 ] as const;
 
 const pages = readPages();
@@ -22,9 +23,9 @@ function documented(path: string): readonly string[] {
 }
 
 /** The text of a module that compiles only if the type has exactly these keys. */
-function assertion(type: string, names: readonly string[]): string {
+function assertion(type: string, names: readonly string[], entry: string): string {
   return [
-    `import type { ${type} } from 'nestjs-redis-lock';`,
+    `import type { ${type} } from '${entry}';`,
     `type Documented = ${names.map((name) => `'${name}'`).join(' | ')};`,
     `export const noneIsMissing: [Exclude<keyof ${type}, Documented>] extends [never] ? true : Exclude<keyof ${type}, Documented> = true;`,
     `export const noneIsTooMany: [Exclude<Documented, keyof ${type}>] extends [never] ? true : Exclude<Documented, keyof ${type}> = true;`,
@@ -32,8 +33,8 @@ function assertion(type: string, names: readonly string[]): string {
   ].join('\n');
 }
 
-async function check(type: string, names: readonly string[]): Promise<readonly string[]> {
-  const block = { place: type, file: `${type}.ts`, source: assertion(type, names), runs: false };
+async function check(type: string, names: readonly string[], entry = 'nestjs-redis-lock'): Promise<readonly string[]> {
+  const block = { place: type, file: `${type}.ts`, source: assertion(type, names, entry), runs: false };
   await writeBlocks([block], folder);
   return compile([block], folder);
 }
@@ -41,8 +42,8 @@ async function check(type: string, names: readonly string[]): Promise<readonly s
 describe('the tables of options', () => {
   afterEach(() => rm(folder, { recursive: true, force: true }));
 
-  it.each(TABLES)('%s lists every key of %s, and no other', async (path, type) => {
-    expect(await check(type, documented(path))).toEqual([]);
+  it.each(TABLES)('%s lists every key of %s, and no other', async (path, type, entry) => {
+    expect(await check(type, documented(path), entry)).toEqual([]);
   });
 
   it('would miss an option, and find one that does not exist', async () => {
