@@ -53,10 +53,10 @@ describe('a holder without a record', () => {
       const name = `order ${kind}`;
       const owner = await hold(name, clientId, 120_000);
       const { locks } = service();
-      const busy = await locks.acquire(name, { waitTime: '2s' }).catch((reason) => reason);
+      const busy = await locks.acquire(name, { waitTime: '5s' }).catch((reason) => reason);
       expect(busy).toMatchObject({ name: 'LockBusyError', holder: owner, holderClient: undefined });
       expect(busy.message).toContain(`held by ${owner} of ${who}, its lease ends in`);
-      const several = await locks.acquire([name, 'free'], { waitTime: '2s' }).catch((reason) => reason);
+      const several = await locks.acquire([name, 'free'], { waitTime: '5s' }).catch((reason) => reason);
       expect(several.message).toContain(`'${name}' is held by ${owner} of ${who}; none was taken`);
 
       const seen = { owner, mine: false, redisson, remainingTime: expect.any(Number) };
