@@ -26,6 +26,7 @@ export function brokenScripts(changes: readonly Change[]): TranslatedScripts {
 export const checksNoDeadline: readonly Change[] = [
   ['micros > ARGV[1] * 1000', 'false'],
   ['now > tonumber(ARGV[1])', 'false'],
+  ['limit and now > limit', 'false'],
 ];
 
 /** Whoever waits in line is not told of a release. */
@@ -50,7 +51,7 @@ export const renewsWhatIsGone: readonly Change[] = [
     'if not holdsPlain(lock, owner) then\nreturn 0\nend\nif becomesLonger',
     `if redis.call('EXISTS', lock) == 0 then
 redis.call('HSET', lock, owner, '1')
-redis.call('PEXPIRE', lock, ARGV[2])
+redis.call('PEXPIRE', lock, time)
 return 1
 end
 if not holdsPlain(lock, owner) then
@@ -63,7 +64,7 @@ if becomesLonger`,
 /** The same for a lock that n may hold. */
 export const renewsPermitsThatAreGone: readonly Change[] = [
   [
-    'if not holdsPermit(lock, owner, now) then\nreturn 0\nend\nlocal former',
+    'if not holdsPermit(lock, owner, now) then\nreturn 0\nend\nif limit',
     `if redis.call('EXISTS', lock) == 0 then
 redis.call('ZADD', lock, now + lease, owner)
 redis.call('PEXPIRE', lock, lease)
@@ -72,7 +73,7 @@ end
 if not holdsPermit(lock, owner, now) then
 return 0
 end
-local former`,
+if limit`,
   ],
 ];
 
