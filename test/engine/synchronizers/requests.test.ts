@@ -173,6 +173,14 @@ describe('changes of a semaphore', () => {
     expect(await semaphore.availablePermits()).toBe(1);
   });
 
+  it('give what is drained to the first caller of those that are sent together', async () => {
+    const { locks } = await world.process();
+    const semaphore = locks.getSemaphore('mail');
+    const added = semaphore.addPermits(3); // both wait for its answer
+    expect(await Promise.all([semaphore.drainPermits(), semaphore.drainPermits()])).toEqual([3, 0]);
+    await added;
+  });
+
   it('are repeated with growing pauses, and given up after a minute', async () => {
     const { locks, backend, runtime } = await world.process();
     const times: number[] = [];
