@@ -1,7 +1,7 @@
 import { type Linked, LinkedQueue } from './collections/linked-queue.js';
 import type { HeldLock, LockShare } from './hold/held-lock.js';
-import type { Lease } from './lease.js';
 import { QueueTable } from './queue-table.js';
+import type { Lease } from './terms/lease.js';
 import type { AwaitingQueue } from './wait/awaited.js';
 import type { WaitingQueues } from './wait/outage-limit.js';
 

@@ -13,7 +13,6 @@ import type { HeldLock } from './hold/held-lock.js';
 import { Candidate, checkLeadOptions, standByTerms } from './leadership/candidate.js';
 import type { Leadership, LeadOptions } from './leadership/leadership.js';
 import type { LockLease } from './lease/lock-lease.js';
-import type { Lease } from './lease.js';
 import { LockInspector } from './lock-inspector.js';
 import { LockTable } from './lock-table.js';
 import { beginWait, mayWait } from './queue/begin-wait.js';
@@ -34,6 +33,7 @@ import {
 } from './terms/assert-supported.js';
 import { toWaitTime } from './terms/duration.js';
 import { escapedNames } from './terms/escaped-names.js';
+import type { Lease } from './terms/lease.js';
 import { type LockNames, quoted, toLockName, toLockNames, toWanted } from './terms/lock-name.js';
 import {
   type AcquisitionTerms,

@@ -3,11 +3,11 @@ import { LockConfigurationError, LockError, LockLostError, LockNotOwnedError } f
 import { leaseController } from '../engine/lease/lease-controller.js';
 import { LockLease } from '../engine/lease/lock-lease.js';
 import { printedLease } from '../engine/lease/printed-lease.js';
-import type { Lease } from '../engine/lease.js';
 import type { LockEngine } from '../engine/lock-engine.js';
 import { checkResult } from '../engine/scope/body-result.js';
 import { LockScope, lockScopes, scopeAround } from '../engine/scope/lock-scope.js';
 import { type Duration, MIN_LEASE_TIME, toMilliseconds } from '../engine/terms/duration.js';
+import type { Lease } from '../engine/terms/lease.js';
 
 /** The lease of one member. */
 export type MemberLease = LockLease | CombinedLease;

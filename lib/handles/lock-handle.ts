@@ -1,9 +1,9 @@
 import type { LockType } from '../backends/lock-backend.js';
 import { printsAs } from '../backends/prints-as.js';
 import type { LockLease } from '../engine/lease/lock-lease.js';
-import type { Lease } from '../engine/lease.js';
 import type { LockEngine } from '../engine/lock-engine.js';
 import type { Duration } from '../engine/terms/duration.js';
+import type { Lease } from '../engine/terms/lease.js';
 import type { LockNames } from '../engine/terms/lock-name.js';
 import type { LockOptions } from '../engine/terms/lock-options.js';
 import { nullWhenBusy } from '../engine/wait/null-when-busy.js';

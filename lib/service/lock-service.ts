@@ -6,9 +6,9 @@ import type { FlightOptions, FlightTerms } from '../engine/flights/flight-terms.
 import type { FlightSerializer, JsonResult } from '../engine/flights/serialize-result.js';
 import type { Leadership, LeadOptions } from '../engine/leadership/leadership.js';
 import type { LockLease } from '../engine/lease/lock-lease.js';
-import type { Lease, MultiLease } from '../engine/lease.js';
 import type { LockEngine } from '../engine/lock-engine.js';
 import type { Milliseconds } from '../engine/terms/duration.js';
+import type { Lease, MultiLease } from '../engine/terms/lease.js';
 import type { LockNames } from '../engine/terms/lock-name.js';
 import type { AcquisitionTerms, AdoptOptions, LockOptions, Purpose, RunOptions } from '../engine/terms/lock-options.js';
 import { checkOptions, type OptionTable, rule, wholeNumber } from '../engine/terms/option-table.js';

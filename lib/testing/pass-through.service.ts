@@ -1,4 +1,4 @@
-import type { Lease } from '../engine/lease.js';
+import type { Lease } from '../engine/terms/lease.js';
 import type { LockNames } from '../engine/terms/lock-name.js';
 import type { AcquisitionTerms, LockOptions } from '../engine/terms/lock-options.js';
 import { LockService } from '../service/lock-service.js';

@@ -1,7 +1,7 @@
 import type { HeldType } from '../../lib/backends/lock-backend.js';
 import { LockAbortedError, LockBusyError, LockLostError } from '../../lib/engine/errors.js';
 import type { LockLease } from '../../lib/engine/lease/lock-lease.js';
-import type { Lease } from '../../lib/engine/lease.js';
+import type { Lease } from '../../lib/engine/terms/lease.js';
 import type { LockOptions } from '../../lib/engine/terms/lock-options.js';
 import type { LockService } from '../../lib/service/lock-service.js';
 import type { History, HistoryEvent, Kind } from './history.js';

@@ -1,5 +1,5 @@
 import type { Redis } from 'ioredis';
-import type { Lease } from '../../lib/engine/lease.js';
+import type { Lease } from '../../lib/engine/terms/lease.js';
 import { createLockService } from '../../lib/service/create-lock-service.js';
 import type { LockService } from '../../lib/service/lock-service.js';
 import { type RedisServer, startRedis } from '../support/servers/redis-server.js';

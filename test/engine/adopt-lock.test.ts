@@ -8,7 +8,7 @@ import {
   LockNotOwnedError,
   LockUnavailableError,
 } from '../../lib/engine/errors.js';
-import type { Lease } from '../../lib/engine/lease.js';
+import type { Lease } from '../../lib/engine/terms/lease.js';
 import { leftovers, ms, NOTHING, openVirtualWorld } from '../support/lock-world.js';
 import { errorOf, latch } from '../support/section.js';
 import { answerAfter, type Disturbance, refused } from '../support/watched/watched-backend.js';

@@ -1,6 +1,6 @@
 import { LockAbortedError, LockUnavailableError } from '../../lib/engine/errors.js';
-import type { Lease } from '../../lib/engine/lease.js';
 import { Shutdown } from '../../lib/engine/shutdown.js';
+import type { Lease } from '../../lib/engine/terms/lease.js';
 import type { LockService } from '../../lib/service/lock-service.js';
 import { leftovers, ms, NOTHING, nothingIsLeft, openVirtualWorld, openWorld, STORES } from '../support/lock-world.js';
 import { errorOf, latch, Section } from '../support/section.js';

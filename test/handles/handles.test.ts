@@ -1,7 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { LockAbortedError, LockConfigurationError, LockLostError, LockNotOwnedError } from '../../lib/engine/errors.js';
-import type { Lease } from '../../lib/engine/lease.js';
 import { currentLease } from '../../lib/engine/scope/lock-scope.js';
+import type { Lease } from '../../lib/engine/terms/lease.js';
 import type { LockService } from '../../lib/service/lock-service.js';
 import { ms, openWorld, STORES } from '../support/lock-world.js';
 import { errorOf, Section } from '../support/section.js';

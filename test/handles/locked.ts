@@ -1,4 +1,4 @@
-import type { Lease } from '../../lib/engine/lease.js';
+import type { Lease } from '../../lib/engine/terms/lease.js';
 import type { LockHandle } from '../../lib/handles/lock-handle.js';
 
 /** Locks, runs `body`, releases. */

@@ -1,6 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { LockLostError, LockUpgradeError } from '../../lib/engine/errors.js';
-import type { Lease } from '../../lib/engine/lease.js';
+import type { Lease } from '../../lib/engine/terms/lease.js';
 import type { LockHandle } from '../../lib/handles/lock-handle.js';
 import type { LockService } from '../../lib/service/lock-service.js';
 import { backendOf, ms, nothingIsLeft, openWorld, STORES } from '../support/lock-world.js';

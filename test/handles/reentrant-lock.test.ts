@@ -1,7 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { LockAbortedError, LockError, LockLostError, LockUnavailableError } from '../../lib/engine/errors.js';
-import type { Lease } from '../../lib/engine/lease.js';
 import { FOREVER } from '../../lib/engine/terms/duration.js';
+import type { Lease } from '../../lib/engine/terms/lease.js';
 import type { LockService } from '../../lib/service/lock-service.js';
 import { ms, nothingIsLeft, openWorld, STORES } from '../support/lock-world.js';
 import { errorOf, Section } from '../support/section.js';

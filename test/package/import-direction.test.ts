@@ -7,9 +7,9 @@ import { fileURLToPath } from 'node:url';
 const ROOT = fileURLToPath(new URL('../..', import.meta.url));
 
 const ALLOWED = [
-  ['lib/engine/lease.ts', '../../backends/lock-backend.js'],
-  ['lib/engine/lease.ts', '../../backends/runtime.js'],
-  ['lib/handles/fair-lock.ts', '../engine/lease.js'],
+  ['lib/engine/terms/lease.ts', '../../backends/lock-backend.js'],
+  ['lib/engine/terms/lease.ts', '../../backends/runtime.js'],
+  ['lib/handles/fair-lock.ts', '../engine/terms/lease.js'],
   ['lib/backends/redis/links/ioredis/client.ts', 'ioredis'],
   ['lib/backends/quorum/quorum-backend.ts', '../redis/redis-backend.js'],
   ['lib/nest/redis-lock.module.ts', '@nestjs/common'],
@@ -27,17 +27,17 @@ const ALLOWED = [
 ] as const;
 
 const DENIED = [
-  ['lib/engine/lease.ts', '../../backends/redis/redis-backend.js'],
-  ['lib/engine/lease.ts', '../../backends/redis/in-process/memory-backend.js'],
-  ['lib/engine/lease.ts', '../../handles/fair-lock.js'],
-  ['lib/engine/lease.ts', '../../nest/redis-lock.module.js'],
-  ['lib/engine/lease.ts', '../../service/lock-service.js'],
-  ['lib/engine/lease.ts', 'ioredis'],
-  ['lib/engine/lease.ts', '@nestjs/common'],
+  ['lib/engine/terms/lease.ts', '../../backends/redis/redis-backend.js'],
+  ['lib/engine/terms/lease.ts', '../../backends/redis/in-process/memory-backend.js'],
+  ['lib/engine/terms/lease.ts', '../../handles/fair-lock.js'],
+  ['lib/engine/terms/lease.ts', '../../nest/redis-lock.module.js'],
+  ['lib/engine/terms/lease.ts', '../../service/lock-service.js'],
+  ['lib/engine/terms/lease.ts', 'ioredis'],
+  ['lib/engine/terms/lease.ts', '@nestjs/common'],
   ['lib/handles/fair-lock.ts', '../backends/quorum/quorum-backend.js'],
   ['lib/handles/fair-lock.ts', '../service/lock-service.js'],
   ['lib/handles/fair-lock.ts', 'ioredis'],
-  ['lib/backends/runtime.ts', '../engine/lease.js'],
+  ['lib/backends/runtime.ts', '../engine/terms/lease.js'],
   ['lib/backends/redis/redis-backend.ts', '../../engine/errors.js'],
   ['lib/backends/redis/in-process/memory-backend.ts', '../../../handles/fair-lock.js'],
   ['lib/backends/redis/in-process/memory-backend.ts', '@nestjs/common'],

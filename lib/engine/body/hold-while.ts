@@ -1,8 +1,8 @@
 import type { LockLease } from '../lease/lock-lease.js';
-import type { Lease } from '../lease.js';
 import { checkResult, type EndedBody } from '../scope/body-result.js';
 import { LockScope, scopeAround } from '../scope/lock-scope.js';
 import type { Services } from '../services.js';
+import type { Lease } from '../terms/lease.js';
 import { runInHold } from '../trace/trace-hold.js';
 import { timeHoldAtMost } from './hold-at-most.js';
 import { warnIfLeaked } from './leaked-body-warning.js';

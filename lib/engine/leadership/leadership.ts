@@ -1,4 +1,4 @@
-import type { Lease } from '../lease.js';
+import type { Lease } from '../terms/lease.js';
 
 /** What a process does while it leads. See `LockService.lead`. @publicApi */
 export interface LeadOptions {

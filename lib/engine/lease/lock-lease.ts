@@ -13,12 +13,12 @@ import {
 } from '../hold/held-lock.js';
 import { isKept, leaveToLapse } from '../hold/hold-at-least.js';
 import { lostOnReleaseError } from '../hold/loss-reasons.js';
-import type { DetachOptions, Lease } from '../lease.js';
 import { checkResult } from '../scope/body-result.js';
 import { LockScope, lockScopes, type ScopedLease, scopeAround } from '../scope/lock-scope.js';
 import { type EnteredGate, ShareGates } from '../scope/share-gate.js';
 import type { Services } from '../services.js';
 import { type Duration, toLeaseTime } from '../terms/duration.js';
+import type { DetachOptions, Lease } from '../terms/lease.js';
 import type { LeaseTerms, ReleaseMode } from '../terms/lock-options.js';
 import type { Moment } from '../time/lease-clock.js';
 import { leaseController } from './lease-controller.js';

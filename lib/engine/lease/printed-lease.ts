@@ -1,4 +1,4 @@
-import type { Lease } from '../lease.js';
+import type { Lease } from '../terms/lease.js';
 
 /** What logs show of a lease. */
 export function printedLease(

@@ -1,6 +1,6 @@
 import { AsyncLocalStorage } from 'node:async_hooks';
 import type { HeldLock } from '../hold/held-lock.js';
-import type { Lease } from '../lease.js';
+import type { Lease } from '../terms/lease.js';
 import type { ShareGates } from './share-gate.js';
 
 const NONE: readonly never[] = [];

@@ -1,8 +1,8 @@
 import { type AcquireMessage, type HoldMessage, holdChannel } from '../events/channels.js';
 import type { LockLease } from '../lease/lock-lease.js';
-import type { Lease } from '../lease.js';
 import { type LockScope, lockScopes } from '../scope/lock-scope.js';
 import type { Services } from '../services.js';
+import type { Lease } from '../terms/lease.js';
 import { runTraced } from './run-traced.js';
 
 interface TracedHold {

@@ -1,5 +1,5 @@
 import { LockAbortedError, LockBusyError, LockConfigurationError, LockKeyError } from '../../engine/errors.js';
-import type { Lease } from '../../engine/lease.js';
+import type { Lease } from '../../engine/terms/lease.js';
 import type { LockNames } from '../../engine/terms/lock-name.js';
 import { type AcquisitionTerms, toPermits } from '../../engine/terms/lock-options.js';
 import { describeValue } from '../../engine/terms/option-table.js';

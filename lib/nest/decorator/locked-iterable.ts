@@ -1,6 +1,6 @@
-import type { Lease } from '../../engine/lease.js';
 import { isAsyncIterable } from '../../engine/scope/body-result.js';
 import { type LockScope, lockScopes } from '../../engine/scope/lock-scope.js';
+import type { Lease } from '../../engine/terms/lease.js';
 import type { Lockable } from '../lock-service-property.js';
 import type { LockedMethod } from './compile-locked-method.js';
 import { hiddenIteration, noIteration, wrongKind } from './distributed-lock.errors.js';

@@ -1,6 +1,6 @@
 import 'reflect-metadata';
 import { LockConfigurationError } from '../../engine/errors.js';
-import type { Lease } from '../../engine/lease.js';
+import type { Lease } from '../../engine/terms/lease.js';
 import { CHECKED_LATER, checkOptions, type OptionTable } from '../../engine/terms/option-table.js';
 import { decoratedMethod } from '../decorator/decorate-method.js';
 import { declareLockService } from '../lock-service-property.js';

@@ -1,8 +1,8 @@
 import type { Redis } from 'ioredis';
 import { LockError, LockLostError, LockUnavailableError } from '../../../lib/engine/errors.js';
-import type { Lease } from '../../../lib/engine/lease.js';
 import { LockEngine } from '../../../lib/engine/lock-engine.js';
 import { nodeRuntime } from '../../../lib/engine/node-runtime.js';
+import type { Lease } from '../../../lib/engine/terms/lease.js';
 import { LockService } from '../../../lib/service/lock-service.js';
 import { ENGINE_DEFAULTS } from '../../support/engine-defaults.js';
 import { ms, RecordingLogger } from '../../support/lock-world.js';

@@ -2,7 +2,7 @@
 // is an IncrementerSpec as JSON. It prints a line before each update, and after the answer to it.
 import { setTimeout as sleep } from 'node:timers/promises';
 import pg from 'pg';
-import type { Lease } from '../../../lib/engine/lease.js';
+import type { Lease } from '../../../lib/engine/terms/lease.js';
 import { createLockService } from '../../../lib/service/create-lock-service.js';
 import type { RedisLockOptions } from '../../../lib/service/redis-lock-options.js';
 

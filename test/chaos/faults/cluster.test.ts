@@ -1,5 +1,5 @@
 import { LockLostError, LockUnavailableError } from '../../../lib/engine/errors.js';
-import type { Lease } from '../../../lib/engine/lease.js';
+import type { Lease } from '../../../lib/engine/terms/lease.js';
 import { type RedisCluster, startCluster } from '../../support/servers/redis-cluster.js';
 import { until } from '../../support/until.js';
 import { machineTime } from '../history.js';

@@ -1,4 +1,4 @@
-import type { Lease } from '../../../lib/engine/lease.js';
+import type { Lease } from '../../../lib/engine/terms/lease.js';
 import { machineTime } from '../history.js';
 
 /** Settles when this lease is lost, with the time. */

@@ -1,5 +1,5 @@
 import type { FlightOptions } from '../../../lib/engine/flights/flight-terms.js';
-import type { Lease } from '../../../lib/engine/lease.js';
+import type { Lease } from '../../../lib/engine/terms/lease.js';
 import type { VirtualProcess } from '../../support/lock-world.js';
 import { RandomPlay } from './random-play.js';
 

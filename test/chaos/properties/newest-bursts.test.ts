@@ -3,7 +3,7 @@ import { toClientId } from '../../../lib/backends/owner-ids.js';
 import { MemoryBackend } from '../../../lib/backends/redis/in-process/memory-backend.js';
 import { MemoryStore } from '../../../lib/backends/redis/in-process/memory-store.js';
 import { LockSupersededError } from '../../../lib/engine/errors.js';
-import type { Lease } from '../../../lib/engine/lease.js';
+import type { Lease } from '../../../lib/engine/terms/lease.js';
 import { ms, openVirtualWorld, type VirtualProcess } from '../../support/lock-world.js';
 
 /** How many bursts of 2 to 200 calls are made. NEWEST_BURSTS=100000 npm run suite -- chaos -t 'bursts of calls' */

@@ -1,4 +1,4 @@
-import type { MultiLease } from '../../../lib/engine/lease.js';
+import type { MultiLease } from '../../../lib/engine/terms/lease.js';
 import type { RunOptions } from '../../../lib/engine/terms/lock-options.js';
 import type { VirtualProcess } from '../../support/lock-world.js';
 import { RandomPlay } from './random-play.js';

@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import type { LockType } from '../../../lib/backends/lock-backend.js';
-import type { Lease } from '../../../lib/engine/lease.js';
+import type { Lease } from '../../../lib/engine/terms/lease.js';
 import { leftovers, NOTHING, openVirtualWorld, type VirtualProcess } from '../../support/lock-world.js';
 import { type Asking, type Fate, nameFor, QueueModel } from './queue-model.js';
 

@@ -1,5 +1,5 @@
 import fc from 'fast-check';
-import type { Lease } from '../../../lib/engine/lease.js';
+import type { Lease } from '../../../lib/engine/terms/lease.js';
 import { leftovers, NOTHING, openVirtualWorld, type VirtualProcess } from '../../support/lock-world.js';
 import { errorOf } from '../../support/section.js';
 import { type ShareFate, ShareModel } from './share-model.js';

@@ -1,5 +1,5 @@
 import { LockAbortedError, LockConfigurationError, LockLostError } from '../../../lib/engine/errors.js';
-import type { Lease, MultiLease } from '../../../lib/engine/lease.js';
+import type { Lease, MultiLease } from '../../../lib/engine/terms/lease.js';
 import { openVirtualWorld } from '../../support/lock-world.js';
 import { errorOf } from '../../support/section.js';
 

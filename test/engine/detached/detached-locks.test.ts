@@ -10,9 +10,9 @@ import {
   LockUnavailableError,
 } from '../../../lib/engine/errors.js';
 import type { LockEvents } from '../../../lib/engine/events/lock-events.js';
-import type { Lease } from '../../../lib/engine/lease.js';
 import { nodeRuntime } from '../../../lib/engine/node-runtime.js';
 import { currentLease } from '../../../lib/engine/scope/lock-scope.js';
+import type { Lease } from '../../../lib/engine/terms/lease.js';
 import { createLockService } from '../../../lib/service/create-lock-service.js';
 import {
   leftovers,

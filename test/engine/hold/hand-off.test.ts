@@ -1,7 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Acquired, AcquireRequest, TransferRequest } from '../../../lib/backends/lock-backend.js';
 import { LockLostError } from '../../../lib/engine/errors.js';
-import type { Lease } from '../../../lib/engine/lease.js';
+import type { Lease } from '../../../lib/engine/terms/lease.js';
 import type { LockOptions } from '../../../lib/engine/terms/lock-options.js';
 import {
   leftovers,

@@ -1,7 +1,7 @@
 import { LockLostError } from '../../../lib/engine/errors.js';
 import { HeldLock, type LockKeeper, type LockShare } from '../../../lib/engine/hold/held-lock.js';
 import { isKept, leaveToLapse } from '../../../lib/engine/hold/hold-at-least.js';
-import type { Lease } from '../../../lib/engine/lease.js';
+import type { Lease } from '../../../lib/engine/terms/lease.js';
 import { leftovers, ms, NOTHING, openVirtualWorld, openWorld } from '../../support/lock-world.js';
 import { errorOf, latch } from '../../support/section.js';
 import { until } from '../../support/until.js';

@@ -1,6 +1,6 @@
 import { BackendError } from '../../../lib/backends/lock-backend.js';
 import type { LeadOptions } from '../../../lib/engine/leadership/leadership.js';
-import type { Lease } from '../../../lib/engine/lease.js';
+import type { Lease } from '../../../lib/engine/terms/lease.js';
 import { ms, openVirtualWorld } from '../../support/lock-world.js';
 import { latch } from '../../support/section.js';
 

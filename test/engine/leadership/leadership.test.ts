@@ -1,8 +1,8 @@
 import { BackendError } from '../../../lib/backends/lock-backend.js';
 import { LockAbortedError, LockConfigurationError, LockKeyError, LockLostError } from '../../../lib/engine/errors.js';
 import type { Leadership, LeadOptions } from '../../../lib/engine/leadership/leadership.js';
-import type { Lease } from '../../../lib/engine/lease.js';
 import { currentLease } from '../../../lib/engine/scope/lock-scope.js';
+import type { Lease } from '../../../lib/engine/terms/lease.js';
 import type { LockService } from '../../../lib/service/lock-service.js';
 import { ms, nothingIsLeft, openVirtualWorld, openWorld, STORES } from '../../support/lock-world.js';
 import { until } from '../../support/until.js';

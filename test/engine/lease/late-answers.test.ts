@@ -1,4 +1,4 @@
-import type { MultiLease } from '../../../lib/engine/lease.js';
+import type { MultiLease } from '../../../lib/engine/terms/lease.js';
 import { openVirtualWorld, type VirtualProcess } from '../../support/lock-world.js';
 import type { Disturbance } from '../../support/watched/watched-backend.js';
 

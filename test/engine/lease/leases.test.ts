@@ -5,7 +5,7 @@ import {
   LockLostError,
   LockNotOwnedError,
 } from '../../../lib/engine/errors.js';
-import type { Lease } from '../../../lib/engine/lease.js';
+import type { Lease } from '../../../lib/engine/terms/lease.js';
 import { ms, openWorld, STORES } from '../../support/lock-world.js';
 import { errorOf } from '../../support/section.js';
 import { until } from '../../support/until.js';

@@ -1,6 +1,6 @@
 import type { Runtime } from '../../../lib/backends/runtime.js';
 import { LockAbortedError, LockLostError } from '../../../lib/engine/errors.js';
-import type { Lease } from '../../../lib/engine/lease.js';
+import type { Lease } from '../../../lib/engine/terms/lease.js';
 import { leftovers, ms, NOTHING, openVirtualWorld } from '../../support/lock-world.js';
 import { errorOf, latch } from '../../support/section.js';
 import { answerAfter } from '../../support/watched/watched-backend.js';

@@ -1,7 +1,7 @@
 import { LockLostError, LockNotOwnedError, LockUnavailableError } from '../../../lib/engine/errors.js';
 import type { LockEvents } from '../../../lib/engine/events/lock-events.js';
 import { LockLease } from '../../../lib/engine/lease/lock-lease.js';
-import type { Lease } from '../../../lib/engine/lease.js';
+import type { Lease } from '../../../lib/engine/terms/lease.js';
 import { ms, openVirtualWorld } from '../../support/lock-world.js';
 import { errorOf, latch } from '../../support/section.js';
 import { answerAfter, refused } from '../../support/watched/watched-backend.js';

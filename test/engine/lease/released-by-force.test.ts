@@ -1,7 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { LockType } from '../../../lib/backends/lock-backend.js';
 import { LockLostError } from '../../../lib/engine/errors.js';
-import type { Lease } from '../../../lib/engine/lease.js';
+import type { Lease } from '../../../lib/engine/terms/lease.js';
 import { type LockProcess, nothingIsLeft, openWorld, STORES } from '../../support/lock-world.js';
 import { startProcess } from '../../support/processes/start-process.js';
 import { latch } from '../../support/section.js';

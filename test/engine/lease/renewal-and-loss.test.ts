@@ -1,5 +1,5 @@
 import { LockLostError, LockUnavailableError } from '../../../lib/engine/errors.js';
-import type { Lease } from '../../../lib/engine/lease.js';
+import type { Lease } from '../../../lib/engine/terms/lease.js';
 import { leftovers, ms, NOTHING, openVirtualWorld } from '../../support/lock-world.js';
 import { errorOf, latch } from '../../support/section.js';
 import { answerAfter, answerLost, refused } from '../../support/watched/watched-backend.js';

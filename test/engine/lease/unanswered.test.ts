@@ -6,7 +6,7 @@ import {
   type OwnerRef,
   type TransferRequest,
 } from '../../../lib/backends/lock-backend.js';
-import type { MultiLease } from '../../../lib/engine/lease.js';
+import type { MultiLease } from '../../../lib/engine/terms/lease.js';
 import type { LockOptions } from '../../../lib/engine/terms/lock-options.js';
 import { openVirtualWorld, type VirtualProcess } from '../../support/lock-world.js';
 import { errorOf, latch } from '../../support/section.js';

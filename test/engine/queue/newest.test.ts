@@ -5,7 +5,7 @@ import {
   LockConfigurationError,
   LockSupersededError,
 } from '../../../lib/engine/errors.js';
-import type { Lease } from '../../../lib/engine/lease.js';
+import type { Lease } from '../../../lib/engine/terms/lease.js';
 import type { LockOptions } from '../../../lib/engine/terms/lock-options.js';
 import {
   leftovers,

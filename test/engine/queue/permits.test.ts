@@ -6,8 +6,8 @@ import {
   LockLostError,
   LockUnavailableError,
 } from '../../../lib/engine/errors.js';
-import type { Lease } from '../../../lib/engine/lease.js';
 import { currentLease } from '../../../lib/engine/scope/lock-scope.js';
+import type { Lease } from '../../../lib/engine/terms/lease.js';
 import type { LockOptions } from '../../../lib/engine/terms/lock-options.js';
 import { leftovers, NOTHING, openVirtualWorld, openWorld, type VirtualProcess } from '../../support/lock-world.js';
 import { errorOf, latch } from '../../support/section.js';

@@ -1,6 +1,6 @@
 import type { OwnerRef } from '../../../lib/backends/lock-backend.js';
 import { LockAbortedError } from '../../../lib/engine/errors.js';
-import type { Lease } from '../../../lib/engine/lease.js';
+import type { Lease } from '../../../lib/engine/terms/lease.js';
 import { openVirtualWorld, type VirtualProcess } from '../../support/lock-world.js';
 import { errorOf, latch } from '../../support/section.js';
 import { answerAfter, refused } from '../../support/watched/watched-backend.js';

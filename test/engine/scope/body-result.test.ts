@@ -1,7 +1,7 @@
 import { EventEmitter, on } from 'node:events';
 import { PassThrough, Readable } from 'node:stream';
 import { BehaviorSubject, defer, from, type Observable, of, Subject } from 'rxjs';
-import type { Lease } from '../../../lib/engine/lease.js';
+import type { Lease } from '../../../lib/engine/terms/lease.js';
 import type { LockService } from '../../../lib/service/lock-service.js';
 import { type LockProcess, openVirtualWorld } from '../../support/lock-world.js';
 import { errorOf } from '../../support/section.js';

@@ -6,8 +6,8 @@ import {
   LockLostError,
   LockUpgradeError,
 } from '../../../lib/engine/errors.js';
-import type { Lease } from '../../../lib/engine/lease.js';
 import { currentLease, type LockScope, lockScopes } from '../../../lib/engine/scope/lock-scope.js';
+import type { Lease } from '../../../lib/engine/terms/lease.js';
 import type { LockOptions } from '../../../lib/engine/terms/lock-options.js';
 import { leftovers, NOTHING, openWorld, STORES } from '../../support/lock-world.js';
 import { errorOf, latch, Section } from '../../support/section.js';

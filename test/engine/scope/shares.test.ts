@@ -1,6 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { LockLostError, LockUnavailableError, LockUpgradeError } from '../../../lib/engine/errors.js';
-import type { Lease, MultiLease } from '../../../lib/engine/lease.js';
+import type { Lease, MultiLease } from '../../../lib/engine/terms/lease.js';
 import { openVirtualWorld, openWorld, STORES } from '../../support/lock-world.js';
 import { startProcess } from '../../support/processes/start-process.js';
 import { blockEventLoop } from '../../support/runtime/block-event-loop.js';

@@ -7,7 +7,7 @@ import {
   LockLostError,
   LockUnavailableError,
 } from '../../../lib/engine/errors.js';
-import type { Lease, MultiLease } from '../../../lib/engine/lease.js';
+import type { Lease, MultiLease } from '../../../lib/engine/terms/lease.js';
 import {
   leftovers,
   ms,

@@ -1,6 +1,6 @@
 import { setImmediate, setTimeout as sleep } from 'node:timers/promises';
 import { LockAbortedError, LockBusyError } from '../../../lib/engine/errors.js';
-import type { Lease } from '../../../lib/engine/lease.js';
+import type { Lease } from '../../../lib/engine/terms/lease.js';
 import { type LockProcess, nothingIsLeft, openWorld, STORES } from '../../support/lock-world.js';
 import { errorOf, latch, Section } from '../../support/section.js';
 import { woken } from '../../support/time-limits.js';

@@ -1,8 +1,8 @@
 import { Readable } from 'node:stream';
 import { Injectable } from '@nestjs/common';
 import { LockBusyError, LockConfigurationError, LockLostError } from '../../../lib/engine/errors.js';
-import type { Lease } from '../../../lib/engine/lease.js';
 import { currentLease } from '../../../lib/engine/scope/lock-scope.js';
+import type { Lease } from '../../../lib/engine/terms/lease.js';
 import { DistributedLock } from '../../../lib/nest/decorator/distributed-lock.decorator.js';
 import { until } from '../../support/until.js';
 import { Section } from '../support/section.js';

@@ -1,6 +1,6 @@
 import { Injectable } from '@nestjs/common';
 import { LockBusyError } from '../../../lib/engine/errors.js';
-import type { Lease } from '../../../lib/engine/lease.js';
+import type { Lease } from '../../../lib/engine/terms/lease.js';
 import { DistributedLock } from '../../../lib/nest/decorator/distributed-lock.decorator.js';
 import { until } from '../../support/until.js';
 import { startApp } from '../support/start-app.js';

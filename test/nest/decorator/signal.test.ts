@@ -1,7 +1,7 @@
 import { Injectable } from '@nestjs/common';
 import { firstValueFrom, type Observable, of } from 'rxjs';
 import { LockAbortedError, LockConfigurationError } from '../../../lib/engine/errors.js';
-import type { Lease } from '../../../lib/engine/lease.js';
+import type { Lease } from '../../../lib/engine/terms/lease.js';
 import { DistributedLock } from '../../../lib/nest/decorator/distributed-lock.decorator.js';
 import { SingleFlight } from '../../../lib/nest/decorator/single-flight.decorator.js';
 import { until } from '../../support/until.js';

@@ -1,4 +1,4 @@
-import type { Duration } from './terms/duration.js';
+import type { Duration } from './duration.js';
 
 /**
  * The lease of several locks. It has no `fencingToken`, because each lock has its own token (see {@link tokens}).
