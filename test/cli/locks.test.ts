@@ -61,7 +61,7 @@ describe('the command line', () => {
     expect(inspected).toMatchObject({ code: 0, stderr: '' });
 
     const clients = await runCli(['clients'], redis.url);
-    expect(clients.stdout).toMatch(/^stock .* 0 +1 +\d+ m?s +[0-9a-f-]{36}\nshop-2 .* 1 +0 +- +[0-9a-f-]{36}$/m);
+    expect(clients.stdout).toMatch(/^stock .* 0 +1 +\d+ m?s +- +[0-9a-f-]{36}\nshop-2 .* 1 +0 +- +- +[0-9a-f-]{36}$/m);
     expect(clients).toMatchObject({ code: 0, stderr: '' });
     await lease.release();
     await waiting;
