@@ -7,7 +7,7 @@ import { Fleet } from './fleet.js';
 import { FleetReport } from './fleet-report.js';
 import { takeOverlaps } from './guard.js';
 
-/** For figures, beside up to 40 processes and up to 3 ms away: JAVA_VISITS=200 npm run suite -- interop java-waits */
+/** For figures, beside up to 40 processes and up to 3 ms away: JAVA_VISITS=200 npm run suite -- interop -t 'that waits for a lock' */
 const VISITS = Number(process.env.JAVA_VISITS ?? 25);
 const LONG = process.env.JAVA_VISITS !== undefined;
 const PROCESSES = LONG ? [1, 2, 4, 40] : [1, 4];

@@ -5,7 +5,7 @@ import { FleetReport } from './fleet-report.js';
 import { takeOverlaps } from './guard.js';
 import { CLAIMING, hasOlder, OLDER, olderLibrary } from './older-library.js';
 
-/** In ms. For figures: UPDATE_FOR=20000 npm run suite -- interop rolling-update */
+/** In ms. For figures: UPDATE_FOR=20000 npm run suite -- interop -t 'a rolling update' */
 const DURATION = Number(process.env.UPDATE_FOR ?? 4_000);
 
 describe('a rolling update with one process of this version and three of an earlier one', () => {
