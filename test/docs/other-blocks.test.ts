@@ -36,6 +36,13 @@ describe('the blocks that are not TypeScript', () => {
     ]);
   });
 
+  it('have in README the commands that try the library out, and the one that .ci/run calls', () => {
+    const readme = of('sh').filter(([place]) => place.startsWith('README.md'));
+    const commands = readme.flatMap(([, { code }]) => code.split('\n').map((line) => line.replace(/\s*#.*/, '')));
+    expect(commands).toEqual(expect.arrayContaining(['npm ci && npm run demo', 'npm ci && npm test']));
+    expect(readFileSync(join(ROOT, '.ci/run'), 'utf8').split('\n')).toContain('npm ci && npm test');
+  });
+
   it('are JSON where they say so', () => {
     for (const [, { code }] of of('json')) JSON.parse(code);
   });
