@@ -10,6 +10,8 @@ import { BEAT, BEAT_WALL, SAID, SlotChunk, type SlotContents, until } from './sl
 /** How many renewals are begun in one turn, and how many may be under way. */
 const MOST_PER_TURN = 512;
 const MOST_UNDER_WAY = 4_096;
+/** How long answers are waited for when so many are under way, in milliseconds. */
+const ANSWER_PAUSE = 1;
 /** The shortest and the longest pause after a failed renewal, in milliseconds. In between, a twentieth of the lease. */
 const SHORTEST_PAUSE = 20;
 const LONGEST_PAUSE = 1_000;
@@ -128,7 +130,7 @@ class ServiceKeeper {
     return !this.closed && silence >= beatInterval(leaseTime) * 1.5 && silence < keepWhileBlocked;
   }
 
-  /** Tells others that look who holds what. Nobody waits for that. */
+  /** Writes to Redis that the loop is blocked, for `clients()` of other processes. Nothing waits for the answer. */
   private note(silence: number, now: number): void {
     this.notedAt = now;
     this.backend.directory?.noteBlock(this.service.clientId, silence, NOTE_LIFETIME).catch(() => {});
@@ -168,8 +170,9 @@ class ServiceKeeper {
         }
         if (this.renew(value.chunk, value.slot, now)) begun++;
       }
-      if (this.mayRenew(now)) setImmediate(turn);
-      else this.isScanning = false;
+      if (!this.mayRenew(now)) this.isScanning = false;
+      else if (this.underWay < MOST_UNDER_WAY) setImmediate(turn);
+      else setTimeout(turn, ANSWER_PAUSE);
     };
     turn();
   }
