@@ -1,10 +1,5 @@
-import { mkdtemp, rm } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
-import { type RedisServer, startRedis } from '../../support/servers/redis-server.js';
-import { packLibrary, ThrowAwayApp } from '../throw-away-app.js';
+import { AppWithRedis } from './app-with-redis.js';
 
-const INSTALL_TIMEOUT = 300_000;
 const RUN_TIMEOUT = 240_000;
 
 /** What clients of two replicas get: each row of the table in docs/idempotency.md, and faults. */
@@ -33,26 +28,14 @@ describe.each([
   { nest: 11, swagger: 11 },
   { nest: 12, swagger: 12 },
 ])('@Idempotent with NestJS $nest', ({ nest, swagger }) => {
-  let folder: string;
-  let app: ThrowAwayApp;
-  let redis: RedisServer;
-  beforeAll(async () => {
-    folder = await mkdtemp(join(tmpdir(), 'packed-'));
-    const own = ['common', 'core', 'platform-express', 'platform-fastify'].map((name) => `@nestjs/${name}@${nest}`);
-    const others = ['class-transformer', 'ioredis@5', 'reflect-metadata', 'rxjs@7'];
-    const packages = [...own, `@nestjs/swagger@${swagger}`, ...others];
-    app = await ThrowAwayApp.create(await packLibrary(folder), { type: 'module', packages });
-    redis = await startRedis();
-  }, INSTALL_TIMEOUT);
-  afterAll(async () => {
-    await redis?.stop();
-    await app?.remove();
-    await rm(folder, { recursive: true, force: true });
-  });
+  const own = ['common', 'core', 'platform-express', 'platform-fastify'].map((name) => `@nestjs/${name}@${nest}`);
+  const others = ['class-transformer', 'ioredis@5', 'reflect-metadata', 'rxjs@7'];
+  const world = new AppWithRedis({ type: 'module', packages: [...own, `@nestjs/swagger@${swagger}`, ...others] });
 
   it(
     'gives two replicas one run and one answer, also when one of them is killed or stopped',
     async () => {
+      const { app, redis } = world;
       expect(await app.run('idempotency.mjs', { REDIS_URL: redis.url })).toEqual({
         Express: EXPECTED,
         Fastify: EXPECTED,

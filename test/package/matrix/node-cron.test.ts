@@ -1,11 +1,7 @@
-import { mkdtemp, readFile, rm } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
+import { readFile } from 'node:fs/promises';
 import { fileURLToPath } from 'node:url';
-import { type RedisServer, startRedis } from '../../support/servers/redis-server.js';
-import { packLibrary, ThrowAwayApp } from '../throw-away-app.js';
+import { AppWithRedis } from './app-with-redis.js';
 
-const INSTALL_TIMEOUT = 300_000;
 const PAGE = fileURLToPath(new URL('../../../docs/cron-jobs.md', import.meta.url));
 
 /** The recipe as it stands in docs/cron-jobs.md. */
@@ -16,23 +12,12 @@ async function recipe(): Promise<string> {
 }
 
 describe('the recipe for node-cron', () => {
-  let folder: string;
-  let app: ThrowAwayApp;
-  let redis: RedisServer;
-  beforeAll(async () => {
-    folder = await mkdtemp(join(tmpdir(), 'packed-'));
-    const nest = ['@nestjs/common@12', '@nestjs/core@12', 'reflect-metadata', 'rxjs@7'];
-    const packages = ['node-cron@^4.6.0', 'ioredis@6', ...nest, '@types/node@22', 'typescript@5'];
-    app = await ThrowAwayApp.create(await packLibrary(folder), { type: 'module', packages });
-    redis = await startRedis();
-  }, INSTALL_TIMEOUT);
-  afterAll(async () => {
-    await redis?.stop();
-    await app?.remove();
-    await rm(folder, { recursive: true, force: true });
-  });
+  const nest = ['@nestjs/common@12', '@nestjs/core@12', 'reflect-metadata', 'rxjs@7'];
+  const packages = ['node-cron@^4.6.0', 'ioredis@6', ...nest, '@types/node@22', 'typescript@5'];
+  const world = new AppWithRedis({ type: 'module', packages });
 
   it('compiles, and runs a task once for each time on two replicas', async () => {
+    const { app, redis } = world;
     await app.write('coordinator.ts', await recipe());
     await app.compileFiles(['coordinator.ts'], { module: 'nodenext' });
     const { times, runs, skipped, errors } = (await app.run('node-cron.mjs', { REDIS_URL: redis.url })) as Outcome;

@@ -1,10 +1,5 @@
-import { mkdtemp, rm } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
-import { type RedisServer, startRedis } from '../../support/servers/redis-server.js';
-import { packLibrary, ThrowAwayApp } from '../throw-away-app.js';
+import { AppWithRedis } from './app-with-redis.js';
 
-const INSTALL_TIMEOUT = 300_000;
 const RUN_TIMEOUT = 240_000;
 
 /** How the work of one application ended. */
@@ -55,28 +50,16 @@ describe.each([
   { nest: 11, schedule: 6 },
   { nest: 12, schedule: 12 },
 ])('a shutdown with NestJS $nest', ({ nest, schedule }) => {
-  let folder: string;
-  let app: ThrowAwayApp;
-  let redis: RedisServer;
-  beforeAll(async () => {
-    folder = await mkdtemp(join(tmpdir(), 'packed-'));
-    const own = ['common', 'core', 'platform-express', 'platform-fastify', 'microservices', 'bullmq'];
-    const packages = [...own.map((name) => `@nestjs/${name}@${nest}`), `@nestjs/schedule@${schedule}`];
-    const others = ['bullmq@5', 'ioredis@5', 'reflect-metadata', 'rxjs@7'];
-    app = await ThrowAwayApp.create(await packLibrary(folder), { type: 'module', packages: [...packages, ...others] });
-    await app.add('shutdown');
-    redis = await startRedis();
-  }, INSTALL_TIMEOUT);
-  afterAll(async () => {
-    await redis?.stop();
-    await app?.remove();
-    await rm(folder, { recursive: true, force: true });
-  });
+  const own = ['common', 'core', 'platform-express', 'platform-fastify', 'microservices', 'bullmq'];
+  const others = [`@nestjs/schedule@${schedule}`, 'bullmq@5', 'ioredis@5', 'reflect-metadata', 'rxjs@7'];
+  const packages = [...own.map((name) => `@nestjs/${name}@${nest}`), ...others];
+  const world = new AppWithRedis({ type: 'module', packages });
+  beforeAll(() => world.app.add('shutdown'));
 
   it(
     'lets bodies end before the last hooks of all other modules, and grants locks in them, wherever RedisLockModule is imported',
     async () => {
-      const places = JSON.parse(await app.node(['order.mjs'])) as Record<string, Placed>;
+      const places = JSON.parse(await world.app.node(['order.mjs'])) as Record<string, Placed>;
       expect(Object.keys(places).length).toBeGreaterThanOrEqual(12);
       for (const [place, { ended, closedUnder, after }] of Object.entries(places))
         expect([place, Object.keys(ended), closedUnder, after]).toEqual([place, ['granted'], 0, 'LockAbortedError']);
@@ -87,6 +70,7 @@ describe.each([
   it(
     'lets everything end that was begun',
     async () => {
+      const { app, redis } = world;
       const kinds = JSON.parse(await app.node(['kinds.mjs'], { REDIS_URL: redis.url })) as Record<string, Ended>;
       const rows = Object.entries(kinds).map(([kind, { ended, took, errors }]) => [
         kind,
