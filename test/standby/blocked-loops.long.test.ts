@@ -1,29 +1,13 @@
-import type { Redis } from 'ioredis';
-import type { LockService } from '../../lib/index.js';
-import { createLockService } from '../../lib/service/create-lock-service.js';
-import { type RedisServer, startRedis } from '../support/servers/redis-server.js';
+import { startRedis } from '../support/servers/redis-server.js';
 import { until } from '../support/until.js';
-import { LEASE, run, startBlocked } from './blocked-process.js';
+import { BlockedWorld, LEASE, run, startBlocked } from './blocked-process.js';
 
 describe('locks of a process whose event loop is blocked', () => {
-  let server: RedisServer;
-  let redis: Redis;
-  let others: LockService;
-
-  beforeAll(async () => {
-    server = await startRedis();
-    redis = server.client();
-    others = createLockService({ connection: server.url, watchdogTimeout: LEASE });
-  });
-  afterAll(async () => {
-    await others.close();
-    await server.stop();
-  });
-  beforeEach(() => redis.flushall());
+  const world = new BlockedWorld();
 
   it('are shown with the time for which it has been blocked', async () => {
-    const blocked = startBlocked(['recorded'], { connection: server.url });
-    const clients = async () => (await others.clients()).filter(({ blockedFor = 0 }) => blockedFor > 0);
+    const blocked = startBlocked(['recorded'], { connection: world.server.url });
+    const clients = async () => (await world.others.clients()).filter(({ blockedFor = 0 }) => blockedFor > 0);
     await until(async () => (await clients()).length > 0);
     const [first] = await clients();
     expect(first).toMatchObject({ pid: blocked.child.pid, held: 1, mine: false });
@@ -33,10 +17,14 @@ describe('locks of a process whose event loop is blocked', () => {
   });
 
   it('are lost when keepWhileBlocked is over, one lease later at the latest, which the log says', async () => {
-    const blocked = startBlocked(['reentrant'], { connection: server.url }, { options: { keepWhileBlocked: 2_000 } });
+    const blocked = startBlocked(
+      ['reentrant'],
+      { connection: world.server.url },
+      { options: { keepWhileBlocked: 2_000 } },
+    );
     await blocked.ready();
     const since = performance.now();
-    const lease = await others.acquire('reentrant', { waitTime: '20s' });
+    const lease = await world.others.acquire('reentrant', { waitTime: '20s' });
     const waited = performance.now() - since;
     expect(waited).toBeGreaterThan(1_500);
     expect(waited).toBeLessThan(2_000 + LEASE + 2_000);
@@ -49,31 +37,31 @@ describe('locks of a process whose event loop is blocked', () => {
   });
 
   it('are kept no longer than holdAtLeast says after their body', async () => {
-    const blocked = startBlocked(['atLeast'], { connection: server.url });
+    const blocked = startBlocked(['atLeast'], { connection: world.server.url });
     await blocked.done();
     expect(blocked.of('atLeast')).toMatchObject({ belief: { held: true }, end: { result: 'result' } });
-    expect(await redis.pttl('lock:atLeast')).toBeLessThanOrEqual(1_000);
+    expect(await world.redis.pttl('lock:atLeast')).toBeLessThanOrEqual(1_000);
   });
 
   it('can be detached afterwards', async () => {
-    const blocked = startBlocked(['detached'], { connection: server.url });
+    const blocked = startBlocked(['detached'], { connection: world.server.url });
     await blocked.done();
     expect(blocked.of('detached')).toMatchObject({ belief: { held: true }, end: { result: 'result' } });
-    expect(await redis.pttl('lock:detached')).toBeLessThanOrEqual(500);
+    expect(await world.redis.pttl('lock:detached')).toBeLessThanOrEqual(500);
   });
 
   it('end with their process, or while it is stopped', async () => {
-    const blocked = startBlocked(['reentrant', 'fenced'], { connection: server.url }, { block: 60_000 });
+    const blocked = startBlocked(['reentrant', 'fenced'], { connection: world.server.url }, { block: 60_000 });
     await blocked.ready();
     blocked.child.kill('SIGSTOP');
-    const lease = await others.acquire('reentrant', { waitTime: '20s' });
+    const lease = await world.others.acquire('reentrant', { waitTime: '20s' });
     blocked.child.kill('SIGKILL');
-    await (await others.acquire('fenced', { type: 'fenced', waitTime: '20s' })).release();
+    await (await world.others.acquire('fenced', { type: 'fenced', waitTime: '20s' })).release();
     await lease.release();
   });
 
   it.each(['node-redis', 'ioredis'])('are kept with options of %s', async (client) => {
-    const { port } = server;
+    const { port } = world.server;
     const connection =
       client === 'ioredis'
         ? { connection: { host: '127.0.0.1', port } }
@@ -87,14 +75,14 @@ describe('locks of a process whose event loop is blocked', () => {
   it('are kept while a server of Redis stalls for a part of a lease', async () => {
     const blocked = startBlocked(
       ['reentrant'],
-      { connection: server.url },
+      { connection: world.server.url },
       { options: { watchdogTimeout: 4_000, commandTimeout: 500 }, block: 9_000 },
     );
     await blocked.ready();
     for (let n = 0; n < 5; n++) {
-      process.kill(server.pid, 'SIGSTOP');
+      process.kill(world.server.pid, 'SIGSTOP');
       await new Promise((resolve) => setTimeout(resolve, 700));
-      process.kill(server.pid, 'SIGCONT');
+      process.kill(world.server.pid, 'SIGCONT');
       await new Promise((resolve) => setTimeout(resolve, 700));
     }
     await blocked.done();
@@ -104,7 +92,9 @@ describe('locks of a process whose event loop is blocked', () => {
   it('are kept in a quorum', async () => {
     const more = await Promise.all([startRedis(), startRedis()]);
     try {
-      const blocked = startBlocked(['reentrant', 'write'], { quorum: [server.url, ...more.map(({ url }) => url)] });
+      const blocked = startBlocked(['reentrant', 'write'], {
+        quorum: [world.server.url, ...more.map(({ url }) => url)],
+      });
       await blocked.done();
       for (const kind of ['reentrant', 'write'])
         expect(blocked.of(kind)).toMatchObject({ belief: { held: true }, end: { result: 'result' } });
@@ -114,7 +104,7 @@ describe('locks of a process whose event loop is blocked', () => {
   });
 
   it('are kept by another thread after the first one has died', async () => {
-    const { child, said } = run('dying-standby.ts', server.url);
+    const { child, said } = run('dying-standby.ts', world.server.url);
     await until(() => said.some(({ held }) => held !== undefined));
     expect(said).toContainEqual({ held: true });
     expect(said).toContainEqual({

@@ -1,38 +1,21 @@
-import type { Redis } from 'ioredis';
-import type { LockService } from '../../lib/index.js';
-import { createLockService } from '../../lib/service/create-lock-service.js';
-import { type RedisServer, startRedis } from '../support/servers/redis-server.js';
 import { until } from '../support/until.js';
-import { BLOCK, LEASE, startBlocked } from './blocked-process.js';
+import { BLOCK, BlockedWorld, LEASE, startBlocked } from './blocked-process.js';
 
 describe('locks of a process whose event loop is blocked for longer than their lease', () => {
-  let server: RedisServer;
-  let redis: Redis;
-  let others: LockService;
-
-  beforeAll(async () => {
-    server = await startRedis();
-    redis = server.client();
-    others = createLockService({ connection: server.url, watchdogTimeout: LEASE });
-  });
-  afterAll(async () => {
-    await others.close();
-    await server.stop();
-  });
-  beforeEach(() => redis.flushall());
+  const world = new BlockedWorld();
 
   const EXCLUSIVE = ['reentrant', 'fair', 'fenced', 'write', 'several', 'flight', 'long', 'handOff', 'leader'];
   const KINDS = [...EXCLUSIVE, 'read', 'permits', 'semaphore', 'extended', 'reentry'];
 
   it('are kept, of all kinds', async () => {
-    const blocked = startBlocked(KINDS, { connection: server.url });
+    const blocked = startBlocked(KINDS, { connection: world.server.url });
     await blocked.ready();
     const names = ['reentrant', 'fair', 'fenced', 'w', 'several:1', 'several:2', 'leader', 'handOff', 'rw', 'extended'];
     const entered: string[] = [];
     const tries = (async () => {
       while (!blocked.said.some(({ kind }) => kind !== undefined)) {
         for (const name of names) {
-          const lease = await others.tryAcquire(
+          const lease = await world.others.tryAcquire(
             name,
             name === 'fair'
               ? { type: 'fair' }
@@ -64,13 +47,13 @@ describe('locks of a process whose event loop is blocked for longer than their l
     expect(blocked.warnings.filter((text) => /was blocked for \d\.\d s; a thread kept \d+ /.test(text))).toHaveLength(
       1,
     );
-    await until(async () => (await redis.keys('lock:*')).join() === 'lock:semaphore');
+    await until(async () => (await world.redis.keys('lock:*')).join() === 'lock:semaphore');
   });
 
   it('are lost without the option', async () => {
     const blocked = startBlocked(
       ['reentrant', 'semaphore'],
-      { connection: server.url },
+      { connection: world.server.url },
       { options: { keepWhileBlocked: 0 } },
     );
     await blocked.done();
@@ -81,10 +64,10 @@ describe('locks of a process whose event loop is blocked for longer than their l
   });
 
   it('are left to lapse after holdAtMost, although nobody else knows the time', async () => {
-    const blocked = startBlocked(['atMost'], { connection: server.url });
+    const blocked = startBlocked(['atMost'], { connection: world.server.url });
     await blocked.ready();
     const since = performance.now();
-    const lease = await others.acquire('atMost', { waitTime: '20s' });
+    const lease = await world.others.acquire('atMost', { waitTime: '20s' });
     expect(performance.now() - since).toBeLessThan(1_000 + LEASE + 1_500);
     await blocked.done();
     expect(blocked.of('atMost').belief).toMatchObject({ held: false });
@@ -92,9 +75,9 @@ describe('locks of a process whose event loop is blocked for longer than their l
   });
 
   it('are lost at once when they were released by force meanwhile', async () => {
-    const blocked = startBlocked(['reentrant', 'fenced'], { connection: server.url });
+    const blocked = startBlocked(['reentrant', 'fenced'], { connection: world.server.url });
     await blocked.ready();
-    await others.forceRelease('reentrant');
+    await world.others.forceRelease('reentrant');
     await blocked.done();
     const { belief, end } = blocked.of('reentrant');
     expect(belief).toMatchObject({ held: false, aborted: true });

@@ -1,7 +1,11 @@
 import { type ChildProcess, spawn } from 'node:child_process';
 import { createInterface } from 'node:readline';
 import { fileURLToPath } from 'node:url';
+import type { Redis } from 'ioredis';
+import type { LockService } from '../../lib/index.js';
+import { createLockService } from '../../lib/service/create-lock-service.js';
 import { guard } from '../support/process-guard.js';
+import { type RedisServer, startRedis } from '../support/servers/redis-server.js';
 import { until } from '../support/until.js';
 
 const LOADER = fileURLToPath(new URL('../support/jest/typescript-loader.mjs', import.meta.url));
@@ -33,6 +37,26 @@ export function run(program: string, ...args: string[]): { child: ChildProcess; 
   const said: Said[] = [];
   createInterface(child.stdout).on('line', (line) => void said.push(JSON.parse(line)));
   return { child, said };
+}
+
+/** A Redis server, which is empty before each test of a `describe`, and a service of another process. */
+export class BlockedWorld {
+  server!: RedisServer;
+  redis!: Redis;
+  others!: LockService;
+
+  constructor() {
+    beforeAll(async () => {
+      this.server = await startRedis();
+      this.redis = this.server.client();
+      this.others = createLockService({ connection: this.server.url, watchdogTimeout: LEASE });
+    });
+    afterAll(async () => {
+      await this.others.close();
+      await this.server.stop();
+    });
+    beforeEach(() => this.redis.flushall());
+  }
 }
 
 /** A process that holds locks of these kinds, and blocks its event loop. See support/processes/blocked-loop.ts. */

@@ -134,6 +134,16 @@ const LATE = {
   flawless: false,
 } as const;
 
+/** Commands, answers, messages and connections get lost, and processes die and are suspended. */
+const STORMY = {
+  fates: UNSTEADY,
+  unheard: 0.1,
+  faults: [...BREAKDOWNS, ...DEATHS],
+  eitherOf: ['suspend', 'setWallClock'],
+  drift: true,
+  flawless: false,
+} as const;
+
 export const KINDS = {
   /** A slow network, without faults. */
   steady: {
@@ -249,13 +259,8 @@ export const KINDS = {
   stormyPermits: {
     errands: PERMITS,
     afterwards: PERMITS_AFTERWARDS,
-    fates: UNSTEADY,
-    unheard: 0.1,
-    faults: [...BREAKDOWNS, ...DEATHS],
-    eitherOf: ['suspend', 'setWallClock'],
+    ...STORMY,
     mostFaults: 5,
-    drift: true,
-    flawless: false,
   },
   /**
    * Permits with leases and latches on a server that breaks its promises. Permits that are only counted could not
@@ -301,13 +306,8 @@ export const KINDS = {
   /** The same while commands, answers, messages, connections and processes get lost. */
   stormyTickets: {
     errands: TICKETS,
-    fates: UNSTEADY,
-    unheard: 0.1,
-    faults: [...BREAKDOWNS, ...DEATHS],
-    eitherOf: ['suspend', 'setWallClock'],
+    ...STORMY,
     mostFaults: 4,
-    drift: true,
-    flawless: false,
   },
   /**
    * Several locks of any type in different slots of a cluster, while releases and other requests arrive late or not at
@@ -355,13 +355,8 @@ export const KINDS = {
   stormyPlaces: {
     errands: PLACES,
     afterwards: { place: 3, placeCrowd: 1, hold: 1 },
-    fates: UNSTEADY,
-    unheard: 0.1,
-    faults: [...BREAKDOWNS, ...DEATHS],
-    eitherOf: ['suspend', 'setWallClock'],
+    ...STORMY,
     mostFaults: 5,
-    drift: true,
-    flawless: false,
   },
   /** The same with requests that arrive after their callers have left. */
   latePlaces: {
@@ -401,13 +396,8 @@ export const KINDS = {
   stormyNewest: {
     errands: NEWEST,
     afterwards: NEWEST,
-    fates: UNSTEADY,
-    unheard: 0.1,
-    faults: [...BREAKDOWNS, ...DEATHS],
-    eitherOf: ['suspend', 'setWallClock'],
+    ...STORMY,
     mostFaults: 4,
-    drift: true,
-    flawless: false,
   },
 } as const satisfies Record<string, ScheduleKind>;
 
