@@ -122,7 +122,7 @@ export class Services implements HoldServices {
     this.starting = this.standby?.start(this.events.logger).then(() => {
       this.starting = undefined;
     });
-    this.starting?.catch(() => {}); // those who wait for it are told
+    this.starting?.catch(() => {}); // its callers get the error
     const unreleased = new UnreleasedLocks(runtime, this.events.logger);
     this.backgroundReleases = new BackgroundReleases(
       backend,

@@ -172,7 +172,7 @@ function refuseInstance(problem: string, where: string): never {
 
 /** What a client gets whose request has not run. */
 function refusalOf(error: unknown, name: string, response: HttpResponse, { header }: Settings): unknown {
-  // Another caller of this process may have run, and failed with an error of its own locks.
+  // The error may come from the run of another caller in this process, about a lock that its handler used.
   if (!(error instanceof LockError) || error.lockName !== name) return error;
   const isBusy = error instanceof LockBusyError;
   if (!isBusy && !(error instanceof LockUnavailableError || error instanceof LockAbortedError)) return error;

@@ -86,8 +86,8 @@ export interface RedisLockOptions {
    */
   readonly commandTimeout?: Duration;
   /**
-   * For how long locks are kept while the event loop is blocked, by a body that computes, say. A worker thread with a
-   * connection of its own renews them meanwhile. Choose the longest block that you expect; it should be longer than
+   * How long locks are kept while the event loop is blocked, for example by a body that computes. A worker thread with
+   * its own connection renews them. Choose the longest block that you expect; it should be longer than
    * `watchdogTimeout`. Default 0: the locks are lost when the loop is blocked for longer than their lease. Only on Redis.
    * In memory it has no effect.
    */

@@ -13,7 +13,7 @@ const RESOURCE_LIMITS = { maxOldGenerationSizeMb: 128, maxYoungGenerationSizeMb:
 const FIRST_PAUSE = 1_000;
 const LONGEST_PAUSE = 30_000;
 
-/** A service as its thread knows it, and what it is told. */
+/** A service that uses the thread, and what the thread reports to it. */
 export interface Member extends KeptService {
   connectionChanged(problem: string | undefined): void;
   warn(message: string): void;

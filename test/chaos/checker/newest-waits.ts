@@ -2,7 +2,7 @@ import { before, type Call } from './tenure.js';
 import type { Rule, Violation } from './violation.js';
 
 /**
- * Of the callers of whom only the newest waits, no two wait for the same lock for long, and none gives way to an earlier
+ * Where only the newest caller waits, no two of them wait for the same lock for long, and none gives way to an earlier
  * one.
  *
  * @param most how many milliseconds it may take until a later caller has taken the place of an earlier one

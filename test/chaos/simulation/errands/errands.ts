@@ -126,7 +126,7 @@ const keep: Errand = async (caller) => {
   await Promise.all([keepOne(true), keepOne(false), keepOne(false)]);
 };
 
-/** Several callers, each with a lock of its own, who ask in the same ticks. */
+/** Several callers ask in the same ticks, each for a different lock. */
 const together: Errand = async ({ recorder, chance, process }) => {
   const type = chance.pick(['reentrant', 'fair', 'read', 'write'] as const);
   const names = type === 'reentrant' ? ['stock', 'order', 'parcel'] : [1, 2, 3].map((n) => `${type}-${n}`);
