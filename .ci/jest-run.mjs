@@ -5,6 +5,7 @@ import { closeSync, mkdtempSync, openSync, readFileSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os';
 import { join, relative } from 'node:path';
 import { fileURLToPath } from 'node:url';
+import { stripVTControlCharacters } from 'node:util';
 
 export const root = fileURLToPath(new URL('..', import.meta.url));
 // NestJS 12 consists of ES modules, which jest loads by an experimental feature of Node.js.
@@ -89,6 +90,17 @@ function read(report) {
   }
 }
 
+/** The first lines of what a test threw: they say what was expected, and what came. */
+function beginningOf([message = '']) {
+  const lines = stripVTControlCharacters(message)
+    .split('\n')
+    .filter((line) => !/^\s*(at .*)?$/.test(line));
+  return lines
+    .slice(0, 5)
+    .map((line) => `    ${line.trim()}`)
+    .join('\n');
+}
+
 /** Prints the closing line. Returns true if nothing failed. */
 function conclude(reports) {
   const sum = (count) => reports.reduce((total, report) => total + count(report), 0);
@@ -114,6 +126,17 @@ function conclude(reports) {
   );
   // With -t, jest skips all other tests.
   if (pending.length > 0 && pending.length <= 30) console.log(`\nskipped:\n  ${pending.join('\n  ')}`);
+  const red = reports.flatMap(({ testResults }) =>
+    testResults.flatMap(({ name, assertionResults }) =>
+      assertionResults
+        .filter(({ status }) => status === 'failed')
+        .map(
+          ({ fullName, failureMessages }) => `${relative(root, name)}: ${fullName}\n${beginningOf(failureMessages)}`,
+        ),
+    ),
+  );
+  // Once more at the end, where a log that was cut still has it.
+  if (red.length > 0) console.log(`\nfailed:\n  ${red.slice(0, 30).join('\n  ')}`);
   const seconds = Math.round((Date.now() - started) / 1_000);
   console.log(`\ntook ${Math.floor(seconds / 60)} min ${seconds % 60} s`);
   console.log(failedSteps.length > 0 ? `\nfailed: ${failedSteps.join(', ')}\n` : '');

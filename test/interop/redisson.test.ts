@@ -9,10 +9,10 @@ import { until } from '../support/until.js';
 import { RedissonPeer } from './redisson-peer.js';
 
 /**
- * A wake-up by a message takes one or two milliseconds; by the TTL it would take seconds. The margin is for slow
+ * A wake-up by a message takes one or two milliseconds; by the TTL it would take half a minute. The margin is for slow
  * machines.
  */
-const PROMPT = 50;
+const PROMPT = 5_000;
 /** How often a wake-up is measured. The median counts, so that one garbage collection does not matter. */
 const SAMPLES = 9;
 
