@@ -189,6 +189,8 @@ export class LockEngine {
    */
   adopt(ticket: string, options: AdoptOptions = {}, what = 'adopt()'): Promise<LockLease> {
     const { services } = this;
+    const { starting } = services;
+    if (starting !== undefined) return starting.then(() => this.adopt(ticket, options, what));
     try {
       assertDetachable(services.backend, what);
       const read = readTicket(ticket, this.settings.keyPrefix);

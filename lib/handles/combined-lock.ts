@@ -55,6 +55,11 @@ export abstract class CombinedLock extends LockHandle {
     return away.length > this.members.length - this.needed;
   }
 
+  /** Settles when all services are ready. @throws LockConfigurationError with the reason why one is not */
+  protected async started(): Promise<void> {
+    for (const { services } of this.engines) if (services.starting !== undefined) await services.starting;
+  }
+
   /** How long a call waits. The default is the shortest of all services' defaults. */
   protected waitTermsOf(request: LeaseRequest): WaitTerms {
     const { name, engines } = this;

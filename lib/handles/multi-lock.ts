@@ -51,6 +51,7 @@ export class MultiLock extends CombinedLock {
   async acquireLease(request: LeaseRequest): Promise<MemberLease> {
     const { groups, engines, name } = this;
     if (groups.length === 1) return acquireGroup(groups[0], request);
+    await this.started();
     const terms = this.waitTermsOf(request);
     const { leaseTime, tentative } = request;
     const fixed = this.fixedLeaseOf(request);

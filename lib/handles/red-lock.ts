@@ -33,6 +33,7 @@ export class RedLock extends CombinedLock {
 
   /** @internal */
   async acquireLease(request: LeaseRequest): Promise<MemberLease> {
+    await this.started();
     const terms = this.waitTermsOf(request);
     const majority = new Majority(this, request, terms);
     const { runtime } = this.engines[0].settings;

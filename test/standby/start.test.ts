@@ -85,16 +85,27 @@ describe('keepWhileBlocked', () => {
       server = await startRedis();
     });
     afterAll(() => server.stop());
+    beforeEach(() => server.client().flushall());
 
     const refusals = async () => {
+      const others = createLockService({ connection: server.url });
+      const ticket = await (await others.acquire('adopted')).detach({ for: '1m' });
       const locks = createLockService({ connection: server.url, keepWhileBlocked: '2m' });
+      const members = (name: string) => [locks.getLock(name), others.getLock(`${name} of others`)];
       const failures = await Promise.allSettled([
         locks.started(),
-        locks.withLock('a', async () => {}),
-        locks.singleFlight('b', async () => {}),
+        locks.withLock('one', async () => {}),
+        locks.acquire(['several:1', 'several:2']),
+        locks.acquire('permits', { permits: 2 }),
+        locks.singleFlight('flight', async () => {}),
+        locks.adopt(ticket),
+        locks.getSemaphore('counted', { permits: 1 }).acquire(),
+        locks.getPermitExpirableSemaphore('leased', { permits: 1 }).acquire(),
+        locks.getMultiLock(...members('multi')).lock(),
+        locks.getRedLock(...members('red')).lock(),
       ]);
-      await locks.close();
-      return failures.map((failure) => (failure as PromiseRejectedResult).reason.message);
+      await Promise.all([locks.close(), others.close()]);
+      return failures.map((failure) => (failure as PromiseRejectedResult).reason?.message ?? 'it was granted');
     };
 
     it('refuses the start, and without NestJS each acquisition, where there are no threads', async () => {

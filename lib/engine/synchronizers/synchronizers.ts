@@ -235,6 +235,8 @@ export class Synchronizers {
     terms: Terms,
     newSource: () => PermitSource<PermitWaiter<Granted, Terms>>,
   ): Promise<Granted> {
+    const { starting } = this.services;
+    if (starting !== undefined) return starting.then(() => this.wait(kind, object, permits, terms, newSource));
     return new Promise((resolve, reject) => {
       const waiter = new PermitWaiter(object, permits, terms, this.services.runtime, resolve, reject);
       waiter.scoped = this.services.admission.admit(waiter.what, waiter.name);
