@@ -59,6 +59,8 @@ export interface BoardClient extends Whereabouts {
   readonly held: number;
   readonly waiting: number;
   readonly waitsSince: number | null;
+  /** Since when its event loop has been blocked. Null: it is not, as far as is known. */
+  readonly blockedSince: number | null;
 }
 
 /** A semaphore or latch. */

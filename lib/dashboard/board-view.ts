@@ -137,7 +137,7 @@ export class BoardView {
   }
 
   private clientsText(): string {
-    this.clients ??= JSON.stringify(longestWaitsFirst(this.snapshot.clients).slice(0, MOST_CLIENTS));
+    this.clients ??= JSON.stringify(blockedFirst(this.snapshot.clients).slice(0, MOST_CLIENTS));
     return this.clients;
   }
 
@@ -182,9 +182,13 @@ function sumsOf(locks: readonly BoardLock[]): { waiting: number; waitsSince: num
   return { waiting, waitsSince };
 }
 
-function longestWaitsFirst(clients: readonly BoardClient[]): BoardClient[] {
+/** Those whose event loop is blocked come first, then those with the longest waits. */
+function blockedFirst(clients: readonly BoardClient[]): BoardClient[] {
   return [...clients].sort(
-    (one, other) => (one.waitsSince ?? Infinity) - (other.waitsSince ?? Infinity) || other.held - one.held,
+    (one, other) =>
+      (one.blockedSince ?? Infinity) - (other.blockedSince ?? Infinity) ||
+      (one.waitsSince ?? Infinity) - (other.waitsSince ?? Infinity) ||
+      other.held - one.held,
   );
 }
 

@@ -143,9 +143,11 @@ function toBoardPermit(
 }
 
 function toBoardClient(client: LockClient, now: number, seen: BoardClient | undefined): BoardClient {
-  const { clientId, application, host, pid, version, mine, since, held, waiting, longestWait } = client;
+  const { clientId, application, host, pid, version, mine, since, held, waiting, longestWait, blockedFor } = client;
   const waitsSince = waiting > 0 ? steady(now - longestWait, seen?.waitsSince) : null;
-  return { clientId, application, host, pid, version, mine, since, held, waiting, waitsSince, method: '' };
+  const blockedSince = blockedFor === undefined ? null : steady(now - blockedFor, seen?.blockedSince);
+  const place = { clientId, application, host, pid, method: '' };
+  return { ...place, version, mine, since, held, waiting, waitsSince, blockedSince };
 }
 
 function toBoardWaiter(

@@ -1,3 +1,4 @@
+import { startBlocked } from '../standby/blocked-process.js';
 import { useBoardOnRedis } from './board.js';
 import { StuckShop } from './stuck-shop.js';
 import { DARK, DESKTOP, PHONE, picture } from './viewer.js';
@@ -42,6 +43,16 @@ describe('the page in Chromium', () => {
     await page.getByRole('tab', { name: /Clients/ }).click();
     await page.getByRole('row', { name: /shop-2 on/ }).waitFor();
     await picture(page, 'clients');
+  });
+
+  it('shows for how long the event loop of a process has been blocked', async () => {
+    const { child } = startBlocked(['recorded'], { connection: started.redis.url }, { block: 120_000 });
+    const page = await board.viewer.open(board.app.url);
+    await page.getByRole('tab', { name: /Clients/ }).click();
+    const row = page.locator('client-list tr').filter({ hasText: `, pid ${child.pid}` });
+    await row.locator('td[data-title="Blocked for"]', { hasText: /^\d+ s$/ }).waitFor({ timeout: 60_000 });
+    await picture(page, 'blocked');
+    child.kill('SIGKILL');
   });
 
   it('finds and sorts, and is used by keyboard alone', async () => {

@@ -1,5 +1,6 @@
 import { VersioningType } from '@nestjs/common';
 import { map } from 'rxjs';
+import type { RedisDirectory } from '../../lib/backends/redis/directory/redis-directory.js';
 import { RedisLockDashboardModule, type RedisLockDashboardOptions } from '../../lib/dashboard.js';
 import {
   createLockService,
@@ -225,6 +226,32 @@ describe('what the dashboard shows', () => {
     await lease.release();
     await Promise.all(waiting);
     for (const other of others) await other.close();
+  });
+
+  it('shows first whose event loop is blocked, and since when', async () => {
+    const store = new MemoryStore();
+    const backend = () => new MemoryBackend({ runtime: nodeRuntime, store });
+    const watchdogTimeout = 6_000; // clients that hold something write their records three times in it
+    const { locks } = await open({ locks: { backend: backend(), applicationName: 'shop', watchdogTimeout } });
+    const other = createLockService({ backend: backend(), applicationName: 'other', watchdogTimeout });
+    const leases = await Promise.all([locks.acquire('one'), locks.acquire('two'), other.acquire('three')]);
+    const clients = async () =>
+      (await app!.board()).clients as { application: string; clientId: string; blockedSince: number | null }[];
+    await until(async () => (await clients()).length === 2, 30_000);
+    expect(await clients()).toEqual([
+      expect.objectContaining({ application: 'shop', blockedSince: null }),
+      expect.objectContaining({ application: 'other', blockedSince: null }),
+    ]);
+    const [, { clientId }] = await clients();
+    const directory = backend().directory as RedisDirectory;
+    await until(async () => {
+      await directory.noteBlock(clientId, 12_000, 30_000); // the next record of the client says that it is alive
+      const [first] = await clients();
+      const { application, blockedSince } = first;
+      return application === 'other' && blockedSince !== null && blockedSince <= Date.now() - 12_000;
+    }, 30_000);
+    await Promise.all(leases.map((lease) => lease.release()));
+    await other.close();
   });
 
   it('has semaphores, permits and latches, those with waiters first', async () => {

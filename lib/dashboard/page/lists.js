@@ -17,7 +17,7 @@ class ClientList extends BoardList {
   none = 'No process holds a lock or waits for one.';
 
   table(clients) {
-    const titles = ['Process', 'Version', 'Up for', 'Holds', 'Waiting', 'Longest wait'];
+    const titles = ['Process', 'Version', 'Up for', 'Holds', 'Waiting', 'Longest wait', 'Blocked for'];
     return tableOf('Clients', titles, clients, (client) => [
       make('span', {}, placeOf(client), client.mine ? ' (serves this page)' : ''),
       client.version ? foreign(client.version) : '–',
@@ -25,6 +25,7 @@ class ClientList extends BoardList {
       String(client.held),
       String(client.waiting),
       ago(client.waitsSince),
+      client.blockedSince === null ? '–' : ago(client.blockedSince),
     ]);
   }
 }
