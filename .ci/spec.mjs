@@ -62,6 +62,10 @@ const ACTIONS = {
   FairQueue: ['Tick', 'Ask', 'Refresh', 'Leave', 'Release', 'Die'],
   SingleFlight: ['Call', 'AskAgain', 'Return', 'Throw', 'Execute', 'Read', 'Forget', 'Expire'],
   Detach: ['Tick', 'AskToDetach', 'Adopt', 'Renew', 'Leave', 'Release', 'Take', 'Execute', 'Read'],
+  Standby: [
+    ...['Tick', 'Grant', 'Renew', 'Extend', 'Release', 'Withdraw', 'Shorten', 'Detach', 'Block', 'Resume'],
+    ...['Begin', 'Execute', 'Read', 'GiveUp', 'Die', 'Start'],
+  ],
   Quorum: ['Tick', 'Ask', 'Renew', 'Agree', 'Begin', 'Confirm', 'Go', 'Execute', 'Release', 'Forget'],
   Several: [
     ...['Tick', 'Enter', 'Exit', 'Arrive', 'Release', 'ArriveAgain'],
@@ -87,6 +91,7 @@ const QUICK = {
   Permits: 'Owners = {a, b}',
   ReadWrite: 'Owners = {a, b}',
   Quorum: 'MaxTime = 1',
+  Standby: 'MaxTime = 4',
 };
 
 const started = Date.now();
