@@ -345,7 +345,10 @@ export class LockEngine {
 
   /** Warns once if a name is plain, and a template has made another name of the same parts. */
   private checkTwoNames(names: LockNames, what: string): void {
-    if (this.hasWarnedOfTwoNames || escapedNames.isEmpty) return;
+    if (!this.hasWarnedOfTwoNames && !escapedNames.isEmpty) this.warnOfTwoNames(names, what);
+  }
+
+  private warnOfTwoNames(names: LockNames, what: string): void {
     for (const plain of [names].flat()) {
       const escaped = escapedNames.get(plain);
       if (escaped === undefined) continue;
@@ -375,9 +378,24 @@ export class LockEngine {
 
   private start(wanted: LockNames, terms: AcquisitionTerms, what: string): Promise<LockLease> {
     const { starting } = this.services;
-    if (starting !== undefined) return starting.then(() => this.start(wanted, terms, what));
+    if (starting !== undefined) return this.startAfter(starting, wanted, terms, what);
     this.checkTwoNames(wanted, what);
-    if (!isTraced(this.services)) return this.startUntraced(wanted, terms, what);
+    return isTraced(this.services) ? this.startTraced(wanted, terms, what) : this.startUntraced(wanted, terms, what);
+  }
+
+  // A function that creates another one allocates its arguments, so the path that is always taken does not.
+
+  private async startAfter(
+    starting: Promise<void>,
+    wanted: LockNames,
+    terms: AcquisitionTerms,
+    what: string,
+  ): Promise<LockLease> {
+    await starting;
+    return this.start(wanted, terms, what);
+  }
+
+  private startTraced(wanted: LockNames, terms: AcquisitionTerms, what: string): Promise<LockLease> {
     const names = [wanted].flat();
     return traceAcquisition(this.services, names, terms, () => this.startUntraced(wanted, terms, what));
   }

@@ -13,7 +13,10 @@ type Needs = Pick<Services, 'events' | 'runtime' | 'standby'>;
 /** Called when the body begins. Cancel the timer when the body has ended. */
 export function timeHoldAtMost(services: Needs, lease: LockLease): Timer | undefined {
   const { holdAtMost } = lease.terms;
-  if (holdAtMost === FOREVER) return undefined;
+  return holdAtMost === FOREVER ? undefined : startTimer(services, lease, holdAtMost);
+}
+
+function startTimer(services: Needs, lease: LockLease, holdAtMost: number): Timer {
   const timer = services.runtime.timer(holdAtMost, () => overdue(services, lease));
   if (services.standby === undefined) return timer;
   limitStandby(services, lease, services.runtime.monotonic() + holdAtMost);

@@ -2,9 +2,11 @@ import type { LockLease } from '../lease/lock-lease.js';
 import type { Services } from '../services.js';
 
 /** Called when a body has ended. Warns if it outlived the code that holds its lock, which did not await it. */
-export function warnIfLeaked({ events }: Pick<Services, 'events'>, lease: LockLease): void {
-  if (!outlivesHolder(lease)) return;
-  const { name, terms } = lease;
+export function warnIfLeaked(services: Pick<Services, 'events'>, lease: LockLease): void {
+  if (outlivesHolder(lease)) warn(services, lease);
+}
+
+function warn({ events }: Pick<Services, 'events'>, { name, terms }: LockLease): void {
   const { method, group } = terms;
   const what = method || `A body of withLock${group && ` with the group '${group}'`}`;
   events.warnOnce(

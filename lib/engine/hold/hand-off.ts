@@ -101,16 +101,17 @@ export class HandOff {
     next: LockWaiter,
   ): ReleaseOutcome | Promise<ReleaseOutcome> {
     if (route === 'transfer') return this.transfer(held, next);
-    if (this.budget.mustYieldToEventLoop()) this.services.runtime.nextTurn(() => this.passLater(held));
+    if (this.budget.mustYieldToEventLoop()) this.passLater(held);
     else this.passHere(held, next);
     return 'released';
   }
 
-  /**
-   * Continues after timers and sockets have had a turn. Meanwhile the lock may have been lost, and the waiter may have
-   * left.
-   */
   private passLater(held: HeldLock): void {
+    this.services.runtime.nextTurn(() => this.passAfterTurn(held));
+  }
+
+  /** Timers and sockets have had a turn. Meanwhile the lock may have been lost, and the waiter may have left. */
+  private passAfterTurn(held: HeldLock): void {
     if (held.lost !== undefined) return;
     const next = this.queue.heir;
     if (next !== undefined && this.route(held, next) === 'local') {

@@ -43,7 +43,7 @@ export class LockScope {
     around: LockScope | undefined,
     readonly shown: Lease & { readonly live: boolean } = lease,
   ) {
-    this.parent = withoutEnded(around);
+    this.parent = around === undefined ? undefined : withoutEnded(around);
     this.outside = lease.isStranger && around === undefined ? leasesOutside() : NONE;
   }
 
