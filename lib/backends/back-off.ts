@@ -16,7 +16,7 @@ export class BackOff {
    * @param longest the limit for all pauses, in milliseconds
    */
   constructor(
-    private readonly runtime: Runtime,
+    protected readonly runtime: Runtime,
     private readonly first = FIRST_PAUSE,
     private readonly longest = LONGEST_PAUSE,
   ) {

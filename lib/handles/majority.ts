@@ -1,4 +1,3 @@
-import { BackOff } from '../backends/back-off.js';
 import { type BackendError, type LockBackend, noAnswer } from '../backends/lock-backend.js';
 import type { Runtime, Timer } from '../backends/runtime.js';
 import { LockBusyError, LockLostError, LockUnavailableError } from '../engine/errors.js';
@@ -6,7 +5,7 @@ import type { BusyLock, WantedGroup } from '../engine/several/all-or-none.js';
 import type { Wanted } from '../engine/several/hold-and-wait.js';
 import { FOREVER } from '../engine/terms/duration.js';
 import type { WaitTerms } from '../engine/terms/wait-terms.js';
-import { InterruptibleSleep } from '../engine/time/interruptible-sleep.js';
+import { RetryPause } from '../engine/time/retry-pause.js';
 import type { Caller } from '../engine/wait/caller.js';
 import { SILENCE } from '../engine/wait/outage-limit.js';
 import { CombinedLease, isAged, type MemberLease, releaseUnused } from './combined-lease.js';
@@ -46,8 +45,7 @@ export class Majority implements WantedGroup<MemberLease>, Wanted {
   private stop = new AbortController();
   private readonly runtime: Runtime;
   private readonly calledAt: number;
-  private readonly backOff: BackOff;
-  private readonly pause: InterruptibleSleep;
+  private readonly pause: RetryPause;
 
   constructor(
     private readonly lock: CombinedLock,
@@ -56,8 +54,7 @@ export class Majority implements WantedGroup<MemberLease>, Wanted {
   ) {
     this.runtime = lock.engines[0].settings.runtime;
     this.calledAt = this.runtime.monotonic();
-    this.backOff = new BackOff(this.runtime, FIRST_PAUSE, LONGEST_PAUSE);
-    this.pause = new InterruptibleSleep(this.runtime);
+    this.pause = new RetryPause(this.runtime, FIRST_PAUSE, LONGEST_PAUSE);
   }
 
   get name(): string {
@@ -92,7 +89,7 @@ export class Majority implements WantedGroup<MemberLease>, Wanted {
     const { signal } = this.stop;
     try {
       while (!signal.aborted) {
-        await this.pause.sleep(this.backOff.next());
+        await this.pause.sleep();
         if (!signal.aborted && (await this.attempt(await this.waitForBusyMember(signal), signal)) === undefined) return;
       }
     } catch (error) {

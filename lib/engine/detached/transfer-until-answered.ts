@@ -1,9 +1,8 @@
-import { BackOff } from '../../backends/back-off.js';
 import type { DetachableType } from '../../backends/lock-backend.js';
 import type { Runtime } from '../../backends/runtime.js';
 import { Attempt, type AttemptReply, type AttemptServices, type Failed, type Outcome } from '../ask/attempt.js';
 import { Doubt } from '../ask/doubt.js';
-import { InterruptibleSleep } from '../time/interruptible-sleep.js';
+import { RetryPause } from '../time/retry-pause.js';
 
 /** Transfers a lock between an owner of this process and the owner of a ticket, in either direction. */
 export class Transfer<Reply extends AttemptReply> {
@@ -30,13 +29,12 @@ export class Transfer<Reply extends AttemptReply> {
     pauseAfter: (failure: Failed) => number,
   ): Promise<Exclude<Outcome<Reply>, Failed>> {
     const { services, key, owner, type, leaseTime } = this;
-    const backOff = new BackOff(services.runtime);
-    const pause = new InterruptibleSleep(services.runtime);
+    const pause = new RetryPause(services.runtime);
     for (;;) {
       const outcome = await new Attempt(services, key, owner, { type, leaseTime }).outcome(request(), (ended) => ended);
       this.doubt.note(outcome);
       if (outcome.state !== 'failed') return outcome;
-      await pause.sleep(Math.min(pauseAfter(outcome), backOff.next()));
+      await pause.sleep(Math.min(pauseAfter(outcome), pause.next()));
     }
   }
 

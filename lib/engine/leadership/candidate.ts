@@ -1,5 +1,4 @@
 import { AsyncLocalStorage } from 'node:async_hooks';
-import { BackOff } from '../../backends/back-off.js';
 import { printsAs } from '../../backends/prints-as.js';
 import type { Timer } from '../../backends/runtime.js';
 import { holdWhile } from '../body/hold-while.js';
@@ -13,7 +12,7 @@ import { FOREVER } from '../terms/duration.js';
 import type { AcquisitionTerms } from '../terms/lock-options.js';
 import { GROUP } from '../terms/lock-options.js';
 import { checkOptions, FUNCTION, type OptionTable, rule } from '../terms/option-table.js';
-import { InterruptibleSleep } from '../time/interruptible-sleep.js';
+import { RetryPause } from '../time/retry-pause.js';
 import { settlesWithin } from '../time/settles-within.js';
 import type { Leadership, LeadOptions } from './leadership.js';
 
@@ -64,8 +63,7 @@ export class Candidate implements Leadership {
   private revocation: object | undefined;
   private stopping: Promise<void> | undefined;
   private readonly standing = new AbortController();
-  private readonly pause: InterruptibleSleep;
-  private readonly backOff: BackOff;
+  private readonly pause: RetryPause;
   private running: Promise<void> | undefined;
   private quickReturns = 0;
 
@@ -81,9 +79,7 @@ export class Candidate implements Leadership {
     private readonly shutdownTimeout: number,
     readonly method = '',
   ) {
-    const { runtime } = services;
-    this.pause = new InterruptibleSleep(runtime);
-    this.backOff = new BackOff(runtime, FIRST_PAUSE, LONGEST_PAUSE);
+    this.pause = new RetryPause(services.runtime, FIRST_PAUSE, LONGEST_PAUSE);
   }
 
   get isLeader(): boolean {
@@ -116,7 +112,7 @@ export class Candidate implements Leadership {
   private async run(): Promise<void> {
     while (this.stopping === undefined) {
       await this.standForElection();
-      if (this.stopping === undefined) await this.pause.sleep(this.backOff.next());
+      if (this.stopping === undefined) await this.pause.sleep();
     }
   }
 
@@ -144,7 +140,7 @@ export class Candidate implements Leadership {
     }
     if (hasReturned && runtime.monotonic() - elected < QUICK) this.returnedQuickly();
     else this.quickReturns = 0;
-    if (runtime.monotonic() - elected > LONGEST_PAUSE) this.backOff.reset();
+    if (runtime.monotonic() - elected > LONGEST_PAUSE) this.pause.reset();
     await this.revoked(term);
   }
 

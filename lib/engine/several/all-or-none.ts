@@ -1,11 +1,11 @@
-import { BackOff, FIRST_PAUSE } from '../../backends/back-off.js';
+import { FIRST_PAUSE } from '../../backends/back-off.js';
 import type { BackendError } from '../../backends/lock-backend.js';
 import type { Runtime } from '../../backends/runtime.js';
 import type { HolderClient } from '../describe-holder.js';
 import { LockBusyError, LockError, LockKeyError, LockLostError, LockUnavailableError } from '../errors.js';
 import type { Milliseconds } from '../terms/duration.js';
 import type { WaitTerms } from '../terms/wait-terms.js';
-import { InterruptibleSleep } from '../time/interruptible-sleep.js';
+import { RetryPause } from '../time/retry-pause.js';
 import { abortedError, Caller } from '../wait/caller.js';
 import { ofClient } from '../wait/wait-errors.js';
 import { HoldAndWait, type Wanted } from './hold-and-wait.js';
@@ -98,8 +98,7 @@ class AllOrNone<L> {
   private busy: BusyLock | undefined;
   /** The group whose answer is awaited. */
   private asked: WantedGroup<L> | undefined;
-  private readonly backOff: BackOff;
-  private readonly pause: InterruptibleSleep;
+  private readonly pause: RetryPause;
   /** Created at the first attempt in which the caller got one lock while another was busy. */
   private holdAndWait: HoldAndWait | undefined;
 
@@ -110,8 +109,7 @@ class AllOrNone<L> {
     private readonly runtime: Runtime,
   ) {
     this.all = groups.length === 1 ? groups[0].all : groups.flatMap(({ all }) => all).sort(bySortKey);
-    this.backOff = new BackOff(runtime);
-    this.pause = new InterruptibleSleep(runtime);
+    this.pause = new RetryPause(runtime);
   }
 
   /**
@@ -203,7 +201,7 @@ class AllOrNone<L> {
       if (busy !== undefined || this.caller.settled) break;
     }
     this.failed = undefined;
-    this.backOff.reset();
+    this.pause.reset();
     return busy;
   }
 
@@ -224,7 +222,7 @@ class AllOrNone<L> {
     if (kind === 'key')
       throw new LockKeyError(`The locks ${name} cannot be used: ${error.message}`, name, { cause: error });
     if (settled || triesOnce || kind !== 'unavailable') throw this.departureError();
-    await this.pause.sleep(this.backOff.next());
+    await this.pause.sleep();
   }
 
   /**

@@ -1,9 +1,8 @@
-import { BackOff } from '../../backends/back-off.js';
 import { BackendError } from '../../backends/backend-error.js';
 import type { Runtime } from '../../backends/runtime.js';
 import type { RequestId, SynchronizerBackend } from '../../backends/synchronizer-backend.js';
 import type { SemaphoreType } from '../../backends/synchronizer-state.js';
-import { InterruptibleSleep } from '../time/interruptible-sleep.js';
+import { RetryPause } from '../time/retry-pause.js';
 
 /**
  * For how many milliseconds a request is repeated. After a longer time, the backend may have forgotten that it executed
@@ -172,7 +171,7 @@ class ChangeQueue {
   /** The changes in the current request. */
   private underWay: readonly Pending[] = [];
   private abandoned: BackendError | undefined;
-  private readonly pause: InterruptibleSleep;
+  private readonly pause: RetryPause;
 
   constructor(
     private readonly backend: SynchronizerBackend,
@@ -181,7 +180,7 @@ class ChangeQueue {
     private readonly nextRequest: () => RequestId,
     private readonly retire: () => void,
   ) {
-    this.pause = new InterruptibleSleep(runtime);
+    this.pause = new RetryPause(runtime);
   }
 
   apply<Item, Reply>(change: SynchronizerChange<Item, Reply>, item: Item): Promise<Reply> {
@@ -223,22 +222,23 @@ class ChangeQueue {
   }
 
   private async send(batch: readonly Pending[]): Promise<readonly unknown[]> {
+    const { backend, key, pause, runtime } = this;
     const items = batch.map(({ item }) => item);
-    const end = this.runtime.monotonic() + LONGEST_OUTAGE;
-    const backOff = new BackOff(this.runtime);
+    const end = runtime.monotonic() + LONGEST_OUTAGE;
     let request = this.nextRequest();
+    pause.reset();
     for (;;) {
-      let pause: number;
+      let delay: number;
       try {
-        return await batch[0].change(this.backend, this.key, items, request);
+        return await batch[0].change(backend, key, items, request);
       } catch (error) {
         const { kind, outcome } = error as BackendError;
-        pause = backOff.next();
+        delay = pause.next();
         const mayRetry = this.retries && this.abandoned === undefined && kind === 'unavailable';
-        if (!mayRetry || this.runtime.monotonic() + pause > end) throw error;
+        if (!mayRetry || runtime.monotonic() + delay > end) throw error;
         if (outcome === 'unknown') request = { ...request, repeated: true };
       }
-      await this.pause.sleep(pause);
+      await pause.sleep(delay);
       if (this.abandoned !== undefined) throw this.abandoned;
     }
   }

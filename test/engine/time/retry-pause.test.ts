@@ -1,12 +1,12 @@
-import { InterruptibleSleep } from '../../../lib/engine/time/interruptible-sleep.js';
+import { RetryPause } from '../../../lib/engine/time/retry-pause.js';
 import { VirtualRuntime } from '../../support/runtime/virtual-runtime.js';
 
-describe('a sleep that can be ended early', () => {
+describe('the pauses of a loop that asks until it is answered', () => {
   const setUp = () => {
     const runtime = new VirtualRuntime();
-    const sleep = new InterruptibleSleep(runtime);
+    const sleep = new RetryPause(runtime);
     let ended = 0;
-    const start = (delay: number) => void sleep.sleep(delay).then(() => ended++);
+    const start = (delay?: number) => void sleep.sleep(delay).then(() => ended++);
     return { runtime, sleep, start, ended: () => ended };
   };
 
@@ -41,5 +41,24 @@ describe('a sleep that can be ended early', () => {
     await runtime.advance(1);
     await runtime.settle();
     expect(ended()).toBe(2);
+  });
+
+  it('grows from one to the next, unless its length is given', async () => {
+    const { runtime, sleep, start, ended } = setUp();
+    const endsWithin = async (delay: number) => {
+      const before = ended();
+      await runtime.advance(delay);
+      await runtime.settle();
+      return ended() > before;
+    };
+    start(); // between 25 and 50 ms
+    expect([await endsWithin(24), await endsWithin(26)]).toEqual([false, true]);
+    start(10);
+    expect(await endsWithin(10)).toBe(true);
+    start();
+    expect([await endsWithin(49), await endsWithin(51)]).toEqual([false, true]);
+    sleep.reset();
+    start();
+    expect(await endsWithin(50)).toBe(true);
   });
 });
