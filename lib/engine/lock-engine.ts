@@ -15,7 +15,7 @@ import type { Leadership, LeadOptions } from './leadership/leadership.js';
 import type { LockLease } from './lease/lock-lease.js';
 import { LockInspector } from './lock-inspector.js';
 import { LockTable } from './lock-table.js';
-import { beginWait, mayWait } from './queue/begin-wait.js';
+import { admitCaller, beginWait } from './queue/begin-wait.js';
 import { kindOf } from './queue/ways-of-asking.js';
 import { findReentry, reenter } from './reentry/reentry.js';
 import { lockScopes } from './scope/lock-scope.js';
@@ -47,7 +47,6 @@ import {
   toTerms,
 } from './terms/lock-options.js';
 import { isTraced, traceAcquisition } from './trace/trace-acquisition.js';
-import { abortedError } from './wait/caller.js';
 import { nullWhenBusy } from './wait/null-when-busy.js';
 import { shutdownError } from './wait/wait-errors.js';
 import { Waiter } from './wait/waiter.js';
@@ -415,14 +414,12 @@ function acquireOne(table: LockTable, name: string, terms: AcquisitionTerms, wha
   const known = table.find(kind, name);
   // The name of a queue was checked when the queue was created.
   const key = known?.key ?? services.keyOf(toLockName(name, what), what);
-  if (terms.signal?.aborted) throw abortedError({ what: `the lock '${name}'`, name }, terms.signal);
   const hasScope = lockScopes.getStore() !== undefined;
   if (hasScope) {
     const reentry = findReentry(services, key, terms);
     const acquireAgain = (terms: AcquisitionTerms) => acquireOne(table, name, terms, what);
     if (reentry !== undefined) return reenter(table, reentry, name, terms, acquireAgain);
   }
-  const scoped = services.admission.admit(what, name, hasScope);
   const started = startTime(services);
   return new Promise((resolve, reject) => {
     const granted = (held: HeldLock) => {
@@ -431,8 +428,7 @@ function acquireOne(table: LockTable, name: string, terms: AcquisitionTerms, wha
       resolve(lease);
     };
     const waiter = new Waiter<HeldLock>(name, services.newOwner, terms, services.runtime, granted, reject);
-    waiter.scoped = scoped;
-    if (!mayWait(services, waiter, key)) return;
+    if (!admitCaller(services, waiter, what, key, hasScope)) return;
     // The queue of a flow's own lock has ended if that lock proved to be lost meanwhile.
     const queue = hasScope ? undefined : known;
     beginWait(services, queue ?? table.queueOf(kind, name, key), waiter, hasScope);

@@ -4,14 +4,13 @@ import { announceAcquired, startTime } from '../events/lease-events.js';
 import { HeldLock } from '../hold/held-lock.js';
 import type { LockLease } from '../lease/lock-lease.js';
 import type { LockTable } from '../lock-table.js';
-import { beginWait, mayWait } from '../queue/begin-wait.js';
+import { admitCaller, beginWait } from '../queue/begin-wait.js';
 import { checkResult } from '../scope/body-result.js';
 import { currentScope, liveFrom, lockScopes } from '../scope/lock-scope.js';
 import type { Services } from '../services.js';
 import type { Lease } from '../terms/lease.js';
 import { toLockName } from '../terms/lock-name.js';
 import { isTraced, traceAcquisition } from '../trace/trace-acquisition.js';
-import { abortedError } from '../wait/caller.js';
 import { FlightQueue, FlightWaiter, type SharedResult } from './flight-queue.js';
 import type { FlightTerms } from './flight-terms.js';
 import { resultOf, textOf } from './serialize-result.js';
@@ -46,10 +45,8 @@ async function joinOrAcquire(
 ): Promise<LockLease | SharedResult> {
   const { services } = table;
   const key = services.keyOf(toLockName(name, what), what);
-  if (terms.signal?.aborted) throw abortedError({ what: `the single flight '${name}'`, name }, terms.signal);
   const hasScope = lockScopes.getStore() !== undefined;
   if (hasScope && terms.reentry) refuseNested(services, name, key);
-  const scoped = services.admission.admit(what, name, hasScope);
   const started = startTime(services);
   return new Promise((resolve, reject) => {
     const granted = (turn: HeldLock | SharedResult) => {
@@ -62,8 +59,8 @@ async function joinOrAcquire(
       resolve(lease);
     };
     const waiter = new FlightWaiter(name, services.newOwner, terms, services.runtime, granted, reject);
-    waiter.scoped = scoped;
-    if (mayWait(services, waiter, key)) beginWait(services, queueOf(table, name, key), waiter, hasScope);
+    if (!admitCaller(services, waiter, what, key, hasScope)) return;
+    beginWait(services, queueOf(table, name, key), waiter, hasScope);
   });
 }
 

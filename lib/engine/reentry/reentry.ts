@@ -10,6 +10,7 @@ import type { EnteredGate, ShareGate, ShareMode } from '../scope/share-gate.js';
 import type { Services } from '../services.js';
 import type { Milliseconds } from '../terms/duration.js';
 import type { AcquisitionTerms } from '../terms/lock-options.js';
+import { abortedError } from '../wait/caller.js';
 import { Waiter } from '../wait/waiter.js';
 import { Downgrade } from './downgrade.js';
 
@@ -109,7 +110,8 @@ type AcquireAgain = (terms: AcquisitionTerms) => Promise<LockLease>;
  * Gives a child of the share that holds the lock its own share, with the same owner, token and lease, and without a
  * round trip. Siblings that requested the lock earlier go first.
  *
- * @throws LockUpgradeError when a reader asks for the write lock
+ * @throws LockUpgradeError when a reader asks for the write lock, LockAbortedError when the caller's signal was aborted
+ *   before
  */
 export function reenter(
   table: LockTable,
@@ -118,6 +120,7 @@ export function reenter(
   terms: AcquisitionTerms,
   acquireAgain: AcquireAgain,
 ): Promise<LockLease> {
+  if (terms.signal?.aborted) throw abortedError({ what: `the lock '${name}'`, name }, terms.signal);
   noteCall();
   const { services } = table;
   const { scope, held } = reentry;

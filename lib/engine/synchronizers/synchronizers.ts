@@ -2,12 +2,11 @@ import type { BackendError } from '../../backends/backend-error.js';
 import type { RequestId, SynchronizerBackend } from '../../backends/synchronizer-backend.js';
 import type { ActiveWork } from '../active-work.js';
 import { LockConfigurationError } from '../errors.js';
-import { mayWait } from '../queue/begin-wait.js';
+import { admitCaller } from '../queue/begin-wait.js';
 import { checkResult } from '../scope/body-result.js';
 import type { Services } from '../services.js';
 import { toLockName } from '../terms/lock-name.js';
 import type { WaitTerms } from '../terms/wait-terms.js';
-import { abortedError } from '../wait/caller.js';
 import { permanentError } from '../wait/wait-errors.js';
 import { HeldPermitLease, type PermitLease } from './permit-lease.js';
 import { PermitQueue, type PermitSource, PermitWaiter } from './permit-queue.js';
@@ -239,9 +238,7 @@ export class Synchronizers {
     if (starting !== undefined) return starting.then(() => this.wait(kind, object, permits, terms, newSource));
     return new Promise((resolve, reject) => {
       const waiter = new PermitWaiter(object, permits, terms, this.services.runtime, resolve, reject);
-      waiter.scoped = this.services.admission.admit(waiter.what, waiter.name);
-      if (terms.signal?.aborted) throw abortedError(waiter, terms.signal);
-      if (!mayWait(this.services, waiter, object.key)) return;
+      if (!admitCaller(this.services, waiter, waiter.what, object.key)) return;
       const queue = this.queues.get(`${kind} ${object.key}`) ?? this.newQueue(kind, object.key, newSource());
       (queue as PermitQueue<PermitWaiter<Granted, Terms>>).enqueue(waiter);
     });
