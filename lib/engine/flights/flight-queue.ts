@@ -114,7 +114,7 @@ export class FlightQueue implements LockKeeper, Asker<FlightWaiter, FlightReply>
     const { run } = this;
     if (run !== undefined && waiter.triesOnce) return waiter.refuse(this.callers.busy(waiter));
     if (run !== undefined && run.outcome === undefined) waiter.joins = 'unknown';
-    this.waiting.push(waiter);
+    this.callers.add(waiter);
     if (waiter.mayLeave) this.callers.watch(waiter);
     this.callers.rest();
     this.serveNext();
@@ -132,8 +132,8 @@ export class FlightQueue implements LockKeeper, Asker<FlightWaiter, FlightReply>
     return undefined;
   }
 
-  private refuseTriers(errorOf: (trier: FlightWaiter) => Error): void {
-    this.callers.refuseWhere((waiter) => (waiter.triesOnce && waiter.asked ? errorOf(waiter) : undefined));
+  awaitsAnswer({ asked }: FlightWaiter): boolean {
+    return this.run === undefined && !asked;
   }
 
   /** Has no effect on a caller that has left. */
@@ -220,7 +220,7 @@ export class FlightQueue implements LockKeeper, Asker<FlightWaiter, FlightReply>
     }
     this.serve(waiter, held);
     for (const caller of this.waiting) if (!caller.triesOnce) caller.joins = caller.asked ? 'yes' : 'unknown';
-    this.callers.refuseWhere((caller) => (caller.triesOnce ? this.callers.busy(caller) : undefined));
+    this.callers.refuseTriers();
   }
 
   /** Gives a result to all callers that may get it. */
@@ -238,7 +238,7 @@ export class FlightQueue implements LockKeeper, Asker<FlightWaiter, FlightReply>
   private foundBusy(waiter: FlightWaiter, reply: FlightBusy, present: readonly FlightWaiter[], now: Moment): void {
     this.callers.foundBusy(reply, now, waiter);
     for (const caller of present) caller.begin ??= reply.reading;
-    this.refuseTriers((trier) => this.callers.busy(trier));
+    this.callers.refuseTriers();
     if (this.waiting.length === 0) return;
     this.turn.busy(reply.remaining, reply.heldAs);
   }
@@ -247,7 +247,7 @@ export class FlightQueue implements LockKeeper, Asker<FlightWaiter, FlightReply>
     const { error } = outcome;
     if (outcome.abandon()) waiter.renewOwner();
     this.callers.failed(waiter, error);
-    this.refuseTriers((trier) => this.callers.unavailable(trier));
+    this.callers.refuseTriers();
     if (!this.callers.isEmpty && error.kind === 'unavailable' && this.turn.failed()) this.callers.reportFailure();
   }
 

@@ -43,6 +43,8 @@ interface QueueOfCallers<Queued> {
   readonly awaited?: Awaited;
   /** Describes what the callers wait for, for the log, if it is not a lock with a known holder. */
   describeObstacle?(write: (obstacle: string) => void): Promise<void>;
+  /** Whether a caller that tries once has still to get an answer of its own. */
+  awaitsAnswer?(trier: Queued): boolean;
   /** Called after waiters have left the line without being served, in the order of their arrival. */
   left(waiters: readonly Queued[]): void;
 }
@@ -60,6 +62,11 @@ export class Callers<Queued extends Caller<never> & InLine & Linked<Queued> = Lo
   failure: BackendError | undefined = undefined;
   resting = false;
 
+  /**
+   * Whether callers that try once may be among the waiters. It saves a search through thousands of waiters when there
+   * are none.
+   */
+  private hasTriers = false;
   /** The last answer that named another holder, and when it arrived. */
   private busyReply: Busy | undefined = undefined;
   private busyAt: Moment | undefined = undefined;
@@ -92,7 +99,12 @@ export class Callers<Queued extends Caller<never> & InLine & Linked<Queued> = Lo
     return this.isEmpty && !isAsking && holders.length === 0;
   }
 
-  // ── Callers leave ──────────────────────────────────────────────────────────────────────────────────────────────────
+  // ── Callers come and leave ─────────────────────────────────────────────────────────────────────────────────────────
+
+  add(waiter: Queued): void {
+    this.waiters.push(waiter);
+    if (waiter.triesOnce) this.hasTriers = true;
+  }
 
   /** Ends the wait of a waiter after its waitTime or when its signal aborts. */
   watch(waiter: Queued): void {
@@ -121,6 +133,25 @@ export class Callers<Queued extends Caller<never> & InLine & Linked<Queued> = Lo
     if (errors.size === 0) return;
     this.leave([...errors.keys()]);
     for (const [waiter, error] of errors) waiter.refuse(error);
+  }
+
+  /**
+   * Refuses the callers that try once, as soon as one of them could only wait: others hold the lock, or the backend does
+   * not answer. Those that have still to get an answer of their own are not refused because of another's. The queue is
+   * not told that they leave.
+   */
+  refuseTriers(): void {
+    if (!this.hasTriers) return;
+    this.hasTriers = false;
+    for (const trier of this.waiters) {
+      if (!trier.triesOnce) continue;
+      if (this.queue.awaitsAnswer?.(trier)) {
+        this.hasTriers = true;
+        continue;
+      }
+      this.remove(trier);
+      trier.refuse(this.failure === undefined ? this.busy(trier) : this.unavailable(trier));
+    }
   }
 
   /** Records that a request failed. */

@@ -87,7 +87,7 @@ export class FairQueue implements LockKeeper, Asker<LockWaiter, AcquireReply> {
 
   /** Adds a waiter, which is served or refused later. */
   enqueue(waiter: LockWaiter): void {
-    this.waiting.push(waiter);
+    this.callers.add(waiter);
     this.byOwner.set(waiter.owner, waiter);
     this.callers.watch(waiter);
     this.callers.rest();

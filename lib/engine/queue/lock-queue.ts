@@ -72,12 +72,6 @@ export class LockQueue implements LockKeeper, AskingQueue, Asker<LockWaiter, Acq
   // Created when first needed: most locks are held by one caller without contention.
   private handOffs: HandOff | undefined = undefined;
 
-  /**
-   * Whether callers that try once may be among the waiters. It saves a search through thousands of waiters when there
-   * are none.
-   */
-  private hasTriers = false;
-
   /** @param onIdle called when the queue has nothing left to do */
   constructor(
     private readonly services: Services,
@@ -92,7 +86,7 @@ export class LockQueue implements LockKeeper, AskingQueue, Asker<LockWaiter, Acq
     this.turn = new Turn(services, this);
     this.tenure = new Tenure(services, this);
     const { blocking } = services.backend;
-    this.inBackend = blocking && new WaitInBackend(blocking, this, services.clock);
+    this.inBackend = blocking && new WaitInBackend(blocking, this.callers, services.clock);
   }
 
   // ── State ──────────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -148,10 +142,9 @@ export class LockQueue implements LockKeeper, AskingQueue, Asker<LockWaiter, Acq
   enqueue(waiter: LockWaiter): void {
     if (waiter.triesOnce && this.isBusyFor(waiter)) return waiter.refuse(this.callers.refusal(waiter));
     const { waiting } = this;
-    waiting.push(waiter);
+    this.callers.add(waiter);
     const { recallable } = this.tenure;
     if (recallable !== undefined && this.recall(recallable, waiter)) return;
-    this.hasTriers ||= waiter.triesOnce;
     if (this.asking?.reserve === 0) this.asking.reserve = this.way.reserve(this, this.asking.type);
     if (waiter.mayLeave) this.callers.watch(waiter);
     if (waiting.length > 1 || this.tenure.isHeld) this.callers.rest();
@@ -182,19 +175,8 @@ export class LockQueue implements LockKeeper, AskingQueue, Asker<LockWaiter, Acq
     return this.waiting.length > 0 && (isResting || (this.attempts === 0 && this.claims === 0));
   }
 
-  /** Refuses the callers that try once and whose attempt has ended. */
-  refuseTriers(errorOf: (trier: LockWaiter) => Error): void {
-    if (!this.hasTriers) return;
-    this.hasTriers = false;
-    for (const trier of this.waiting) {
-      if (!trier.triesOnce) continue;
-      if (trier.attempt !== undefined) {
-        this.hasTriers = true;
-        continue;
-      }
-      this.waiting.remove(trier);
-      trier.refuse(errorOf(trier));
-    }
+  awaitsAnswer({ attempt }: LockWaiter): boolean {
+    return attempt !== undefined;
   }
 
   // ── Serving waiters ────────────────────────────────────────────────────────────────────────────────────────────────
@@ -209,7 +191,7 @@ export class LockQueue implements LockKeeper, AskingQueue, Asker<LockWaiter, Acq
     const { first } = this.waiting;
     if (first === undefined) return;
     if (this.admits(first)) return this.way.askNext(this, first);
-    if (this.hasTriers) this.refuseTriers((trier) => this.callers.busy(trier));
+    this.callers.refuseTriers();
     if (this.services.unlimitedWaits.isDue) this.callers.checkLimit();
   }
 
@@ -340,7 +322,7 @@ export class LockQueue implements LockKeeper, AskingQueue, Asker<LockWaiter, Acq
       }
       if (this.tenure.asksBehindRelease(waiter, reply, () => this.resume())) return;
     }
-    this.refuseTriers((trier) => this.callers.busy(trier));
+    this.callers.refuseTriers();
     if (this.waiting.length > 0 && this.inBackend === undefined) {
       this.callers.rest();
       this.turn.busy(reply, outcome.changesBefore);
@@ -353,7 +335,7 @@ export class LockQueue implements LockKeeper, AskingQueue, Asker<LockWaiter, Acq
     this.abandonOwner(waiter, outcome);
     if (waiter.settled) this.turn.checkPlace();
     this.callers.failed(waiter, error);
-    this.refuseTriers((trier) => this.callers.unavailable(trier));
+    this.callers.refuseTriers();
     if (!this.callers.isEmpty && error.kind === 'unavailable' && this.turn.failed()) this.callers.reportFailure();
     this.resume();
   }
@@ -415,7 +397,7 @@ export class LockQueue implements LockKeeper, AskingQueue, Asker<LockWaiter, Acq
   /** Refuses callers that try once: a {@link claim} will last longer, because its request was not answered. */
   claimFailed(error: BackendError): void {
     this.callers.noteFailure(error);
-    this.refuseTriers((trier) => this.callers.unavailable(trier));
+    this.callers.refuseTriers();
   }
 
   /** Ends a {@link claim} that acquired nothing. */

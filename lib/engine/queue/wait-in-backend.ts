@@ -4,12 +4,6 @@ import type { LockWaiter } from '../hold/held-lock.js';
 import type { LeaseClock } from '../time/lease-clock.js';
 import type { Callers } from './callers.js';
 
-/** The queue whose first waiter waits. */
-interface WaitingQueue {
-  readonly callers: Callers;
-  refuseTriers(errorOf: (trier: LockWaiter) => Error): void;
-}
-
 /** Lets the first waiter of a queue wait in a backend that has a queue of its own, instead of asking it again. */
 export class WaitInBackend {
   /** Whether the request waits until another holder releases the lock. */
@@ -17,7 +11,7 @@ export class WaitInBackend {
 
   constructor(
     private readonly backend: BlockingBackend,
-    private readonly queue: WaitingQueue,
+    private readonly callers: Callers,
     private readonly clock: LeaseClock,
   ) {}
 
@@ -37,15 +31,15 @@ export class WaitInBackend {
 
   /** Called when the request waits, for the lock or for something else. Refuses callers that must not wait. */
   private waitsFor(reason: Busy | BackendError): void {
-    const { callers: line } = this.queue;
+    const { callers } = this;
     if (reason instanceof BackendError) {
-      line.noteFailure(reason);
+      callers.noteFailure(reason);
       const mayWait = ({ triesOnce, scoped }: LockWaiter) => !triesOnce && !scoped;
-      return line.refuseWhere((waiter) => (mayWait(waiter) ? undefined : line.unavailable(waiter)));
+      return callers.refuseWhere((waiter) => (mayWait(waiter) ? undefined : callers.unavailable(waiter)));
     }
-    line.foundBusy(reason, this.clock.now());
+    callers.foundBusy(reason, this.clock.now());
     this.waits = true;
-    this.queue.refuseTriers((trier) => line.busy(trier));
-    line.rest();
+    callers.refuseTriers();
+    callers.rest();
   }
 }

@@ -184,7 +184,7 @@ export class PermitQueue<Waiter extends PermitWaiter<never>> {
   }
 
   enqueue(waiter: Waiter): void {
-    this.callers.waiters.push(waiter);
+    this.callers.add(waiter);
     if (waiter.triesOnce) this.triers++;
     this.callers.watch(waiter);
     if (this.initial === undefined && waiter.initial !== undefined) {
