@@ -119,12 +119,6 @@ export class Majority implements WantedGroup<MemberLease>, Wanted {
     return { who: holder ?? 'another owner' };
   }
 
-  arrived(): undefined {
-    return undefined;
-  }
-
-  left(): void {}
-
   outage({ terms }: Caller<never>): BackendError | undefined {
     const { refusal, asking, backends } = this;
     if (refusal !== undefined)
@@ -133,12 +127,6 @@ export class Majority implements WantedGroup<MemberLease>, Wanted {
     const isShort = terms.waitTime < SILENCE && backends.every(({ connectionError }) => connectionError === undefined);
     return asking && !isShort ? this.unanswered() : undefined;
   }
-
-  explained(failure: BackendError): BackendError {
-    return failure;
-  }
-
-  failedOnce(): void {}
 
   busyError(): LockBusyError | undefined {
     return this.refusal instanceof LockBusyError ? this.refusal : undefined;

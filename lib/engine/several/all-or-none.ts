@@ -23,9 +23,9 @@ export interface BusyLock {
 export interface WantedGroup<L> {
   readonly all: readonly Wanted[];
   /** @returns the error if the caller is refused at once */
-  arrived(caller: Caller<never>): Error | undefined;
+  arrived?(caller: Caller<never>): Error | undefined;
   /** Called when the caller has got all locks, or has left. */
-  left(): void;
+  left?(): void;
   /**
    * Takes the missing locks, without waiting. If one of them is busy, those that were taken are kept until
    * {@link Wanted.giveBack}.
@@ -36,12 +36,12 @@ export interface WantedGroup<L> {
   takeMissing(): Promise<BusyLock | undefined>;
   /** The outage because of which a caller was not served in time; undefined if there was none. */
   outage(caller: Caller<never>): BackendError | undefined;
-  /** Adds details to a failure of {@link takeMissing}. */
-  explained(failure: BackendError): BackendError;
+  /** Adds details to a failure of {@link takeMissing}, if it has not all of them. */
+  explained?(failure: BackendError): BackendError;
   /** The error for a caller that wants nothing but this group, if it knows more than the name of a busy lock. */
   busyError?(): LockBusyError | undefined;
   /** Called after a first failure, when the caller continues to wait. */
-  failedOnce(error: () => Error): void;
+  failedOnce?(error: () => Error): void;
   /** Called when all locks are held. */
   createLease(): L;
 }
@@ -81,9 +81,9 @@ export function acquireAllOrNone<L>(
     const arrived: WantedGroup<L>[] = [];
     for (const group of groups) {
       arrived.push(group);
-      const refusal = group.arrived(caller);
+      const refusal = group.arrived?.(caller);
       if (refusal === undefined) continue;
-      for (const one of arrived) one.left();
+      for (const one of arrived) one.left?.();
       return caller.refuse(refusal);
     }
     caller.watch(() => acquisition.departureError());
@@ -130,7 +130,7 @@ class AllOrNone<L> {
     } catch (error) {
       this.caller.refuse(error as Error);
     } finally {
-      for (const group of this.groups) group.left();
+      for (const group of this.groups) group.left?.();
     }
   }
 
@@ -167,7 +167,8 @@ class AllOrNone<L> {
     const { caller, failed, groups, busy } = this;
     const { name, terms } = caller;
     const within = terms.waitTime > 0 ? ` within ${terms.waitTime} ms` : '';
-    const cause = failed === undefined ? outageOf(groups, caller) : failed.group.explained(failed.failure);
+    const cause =
+      failed === undefined ? outageOf(groups, caller) : (failed.group.explained?.(failed.failure) ?? failed.failure);
     if (cause !== undefined)
       return new LockUnavailableError(`The locks ${name} could not be acquired: ${cause.message}`, name, { cause });
     const own = groups.length === 1 ? groups[0].busyError?.() : undefined;
@@ -211,7 +212,7 @@ class AllOrNone<L> {
     const isFirst = this.failed === undefined;
     this.failed = { group, failure };
     if (isFirst && failure.kind === 'unavailable' && !this.caller.settled && !this.caller.triesOnce)
-      group.failedOnce(() => this.departureError());
+      group.failedOnce?.(() => this.departureError());
   }
 
   /** @throws the error for the caller, when another attempt cannot help */
