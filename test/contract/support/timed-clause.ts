@@ -2,7 +2,7 @@
  * How long a clause may take besides waiting for time to pass. After that, a lease or a place that was to last for a
  * step may have ended before it, and the nodes of a quorum may have had no time to answer (half of the shortest lease).
  */
-const STALL = 200;
+const STALL = 100;
 const TRIES = 5;
 
 type Body = (...args: never[]) => void | Promise<void>;
