@@ -126,7 +126,7 @@ describe('a lock that n may hold, on Redis', () => {
     const locks = open();
     await (await locks.acquire('export', { permits: MOST })).release();
     await until(async () => (await entries()) > before + 100);
-    expect(performance.now() - since).toBeLessThan(LEASE + 10_000);
+    expect(performance.now() - since).toBeLessThan(LEASE + 40_000);
     const rest = crowd.slice(3).map(async ({ child }) => {
       const ended = once(child, 'exit');
       child.kill('SIGTERM');
