@@ -113,6 +113,7 @@ export class RedisBackend implements QuorumMember {
       onWarning,
       onConnected: options.onConnected,
       keyPrefix: options.keyPrefix,
+      strictDeadlines: standby,
       onLimitedUser: options.onLimitedUser,
     };
     const connection = RedisConnection.open(options.connection, context);

@@ -88,7 +88,7 @@ export class ScriptRunner {
 
   private send(call: ScriptCall, request: ScriptRequest, clock: ServerClock): void {
     call.send(
-      timeFor(request, clock),
+      this.timeFor(request, clock),
       (reply) => {
         if (isExpired(reply)) this.expired(call, request, clock, Number(reply[1]));
         else request.done(reply);
@@ -96,6 +96,13 @@ export class ScriptRunner {
       (error) => this.fail(call, request, error),
     );
     if (clock.isStale(call.writtenAt)) this.clocks.refresh(request.keys);
+  }
+
+  /** The time that the script receives as its first argument. */
+  private timeFor({ deadline, moment }: ScriptRequest, clock: ServerClock): string | undefined {
+    if (deadline !== undefined)
+      return this.context.strictDeadlines ? clock.earliest(deadline) : clock.deadline(deadline);
+    return moment === undefined ? undefined : clock.earliest(moment);
   }
 
   /**
@@ -123,12 +130,6 @@ export class ScriptRunner {
     const ended = topology.endedError();
     request.fail(new EndedError(ended.message, { cause: ended.cause }));
   }
-}
-
-/** The time that the script receives as its first argument. */
-function timeFor({ deadline, moment }: ScriptRequest, clock: ServerClock): string | undefined {
-  if (deadline !== undefined) return clock.deadline(deadline);
-  return moment === undefined ? undefined : clock.earliest(moment);
 }
 
 function isExpired(reply: unknown): reply is readonly ['expired', time: number] {

@@ -13,6 +13,11 @@ export interface ConnectionContext {
   readonly onConnected?: ((server: string) => void) | undefined;
   /** That of the locks, to tell other keys from them. */
   readonly keyPrefix?: string | undefined;
+  /**
+   * Whether scripts with a deadline are certainly not executed after their callers have stopped waiting, although they
+   * may be refused a little too early. Default: they may be executed a little later.
+   */
+  readonly strictDeadlines?: boolean;
   /** Called once, when a server has answered for the first time, if the user may lack rights. */
   readonly onLimitedUser?: (() => void) | undefined;
 }
