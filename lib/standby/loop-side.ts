@@ -3,9 +3,9 @@ import type { LockBackend } from '../backends/lock-backend.js';
 import { type Moment, momentOf, type Runtime, type Timer } from '../backends/runtime.js';
 import type { LockLogger } from '../engine/events/lock-logger.js';
 import type { KeptLease, KeptLeases, Standby } from '../engine/hold/standby.js';
-import type { ClonedServers, KeptService } from './messages.js';
+import { type ClonedServers, type KeptService, silenceOfBlock } from './messages.js';
 import { BEAT, BEAT_WALL, newHeader, SAID, SlotChunk } from './slots.js';
-import { StandbyThread } from './standby-thread.js';
+import { type Member, StandbyThread } from './standby-thread.js';
 
 /** Slots for usual names, and slots for the longest ones. */
 const SIZES = [
@@ -33,7 +33,11 @@ export interface StandbySettings {
   readonly keepWhileBlocked: number;
   /** Read again from time to time, because credentials change. */
   readonly servers: () => ClonedServers;
+  /** Default: the thread of this process. */
+  readonly joinThread?: (member: Member, runtime: Runtime) => JoinedThread;
 }
+
+type JoinedThread = Pick<StandbyThread, 'problem' | 'opened' | 'tell' | 'leave'>;
 
 interface Chunk {
   readonly slots: SlotChunk;
@@ -58,10 +62,11 @@ export class ThreadStandby implements Standby, KeptService {
   private lastBeat: Moment;
   /** The number of words that were read. */
   private said = 0;
-  private thread: StandbyThread | undefined;
+  private thread: JoinedThread | undefined;
   private logger: LockLogger | undefined;
   private connectionProblem: string | undefined;
   private isReading = false;
+  private isHurried = false;
   private refreshing: Timer | undefined;
 
   constructor(private readonly settings: StandbySettings) {
@@ -92,7 +97,8 @@ export class ThreadStandby implements Standby, KeptService {
 
   start(logger: LockLogger): Promise<void> {
     this.logger = logger;
-    this.thread = StandbyThread.join(this, this.runtime);
+    const { joinThread = StandbyThread.join } = this.settings;
+    this.thread = joinThread(this, this.runtime);
     this.refreshLater();
     return this.thread.opened(this.id);
   }
@@ -135,15 +141,31 @@ export class ThreadStandby implements Standby, KeptService {
   // ── For the watchdog ───────────────────────────────────────────────────────────────────────────────────────────────
 
   beat(now: Moment): void {
+    this.isHurried = false;
+    this.noteBeat(now);
+  }
+
+  private noteBeat(now: Moment): void {
     this.lastBeat = now;
     Atomics.store(this.header, BEAT, now.monotonic | 0);
     Atomics.store(this.header, BEAT_WALL, now.wall | 0);
   }
 
+  /**
+   * The answer that has granted a lease was read late, and the event loop may be blocked again at once. The thread takes
+   * the loop for blocked until its next heartbeat, and renews what is due.
+   */
+  private hurry({ monotonic, wall }: Moment): void {
+    this.isHurried = true;
+    const silence = silenceOfBlock(this.leaseTime);
+    this.noteBeat({ monotonic: monotonic - silence, wall: wall - silence });
+  }
+
   guard(lease: KeptLease, now: Moment): void {
     if (lease.slot >= 0) this.drop(lease);
+    if (now.monotonic > lease.leaseEnd - lease.leaseTime / 2) this.hurry(now);
     // Thousands of locks may be granted in one millisecond.
-    if (now.monotonic - this.lastBeat.monotonic >= 1) this.beat(now);
+    else if (now.monotonic - this.lastBeat.monotonic >= 1 && !this.isHurried) this.noteBeat(now);
     const { key, owner, type, leaseTime } = lease;
     const from = owner.startsWith(this.clientId) ? this.clientId.length : 0;
     const length = key.length + owner.length - from;

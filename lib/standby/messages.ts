@@ -47,3 +47,8 @@ export type FromThread =
 export function beatInterval(leaseTime: number): number {
   return Math.min(1_000, leaseTime / 3);
 }
+
+/** How long there is no sign of life before the loop counts as blocked, in milliseconds. */
+export function silenceOfBlock(leaseTime: number): number {
+  return beatInterval(leaseTime) * 1.5;
+}

@@ -3,8 +3,9 @@ import type { MessagePort } from 'node:worker_threads';
 import { QuorumBackend } from '../backends/quorum/quorum-backend.js';
 import type { Connection } from '../backends/redis/links/connection.js';
 import { RedisBackend } from '../backends/redis/redis-backend.js';
+import type { Runtime, Timer } from '../backends/runtime.js';
 import { nodeRuntime } from '../engine/node-runtime.js';
-import { beatInterval, type FromThread, type KeptService, LAYOUT, type ToThread } from './messages.js';
+import { beatInterval, type FromThread, type KeptService, LAYOUT, silenceOfBlock, type ToThread } from './messages.js';
 import { BEAT, BEAT_WALL, SAID, SlotChunk, type SlotContents, until } from './slots.js';
 
 /** How many renewals are begun in one turn, and how many may be under way. */
@@ -28,7 +29,7 @@ export function runStandby(port: MessagePort): void {
     if (message.type === 'service') {
       const { id } = message.service;
       try {
-        services.set(id, new ServiceKeeper(message.service, tell));
+        services.set(id, new ServiceKeeper(message.service, tell, runtimeFor(message.service), openBackend));
         tell({ type: 'opened', id });
       } catch (error) {
         tell({ type: 'opened', id, refusal: (error as Error).message });
@@ -46,7 +47,7 @@ export function runStandby(port: MessagePort): void {
   tell({ type: 'loaded', layout: LAYOUT });
 }
 
-type KeeperBackend = Pick<RedisBackend, 'renew' | 'ping' | 'close' | 'connectionError'> &
+export type KeeperBackend = Pick<RedisBackend, 'renew' | 'ping' | 'close' | 'connectionError'> &
   Partial<Pick<RedisBackend, 'synchronizers' | 'directory'>>;
 
 /** What the thread knows of the slots of a chunk: when to renew next, if the slot still has the same state. */
@@ -61,11 +62,16 @@ interface PermitRequest {
   readonly held: Promise<readonly boolean[]>;
 }
 
+/** This thread, with the monotonic clock of the event loop. */
+function runtimeFor({ clockStart }: KeptService): Runtime {
+  return { ...nodeRuntime, monotonic: () => Number(process.hrtime.bigint() - clockStart) / 1e6 };
+}
+
 /** Renews the leases of one service while its event loop is blocked. */
-class ServiceKeeper {
+export class ServiceKeeper {
   private readonly chunks: Chunk[] = [];
   private backend: KeeperBackend;
-  private readonly timer: NodeJS.Timeout;
+  private timer: Timer;
   /** Permits whose renewal is sent at the end of this turn, by the keys of their semaphores. */
   private readonly permits = new Map<string, PermitRequest>();
   private underWay = 0;
@@ -79,10 +85,12 @@ class ServiceKeeper {
   constructor(
     private readonly service: KeptService,
     private readonly tell: (message: FromThread) => void,
+    private readonly runtime: Runtime,
+    private readonly open: (service: KeptService) => KeeperBackend,
   ) {
     for (const chunk of service.chunks) this.addChunk(chunk);
-    this.backend = openBackend(service);
-    this.timer = setInterval(() => this.check(), beatInterval(service.leaseTime) / 4);
+    this.backend = open(service);
+    this.timer = this.checkLater();
   }
 
   addChunk({ size, width, memory }: Pick<SlotChunk, 'size' | 'width' | 'memory'>): void {
@@ -92,32 +100,34 @@ class ServiceKeeper {
 
   connect(servers: KeptService['servers']): void {
     const former = this.backend;
-    this.backend = openBackend({ ...this.service, servers });
+    this.backend = this.open({ ...this.service, servers });
     this.pingedAt = Number.NEGATIVE_INFINITY;
     former.close().catch(() => {});
   }
 
   close(): void {
     this.closed = true;
-    clearInterval(this.timer);
+    this.timer.cancel();
     this.backend.close().catch(() => {});
-  }
-
-  /** On the monotonic clock of the event loop. */
-  private now(): number {
-    return Number(process.hrtime.bigint() - this.service.clockStart) / 1e6;
   }
 
   /** How long ago the event loop has given a sign of life, in milliseconds. */
   private silence(now: number): number {
     const { header } = this.service;
-    const wall = -until(Atomics.load(header, BEAT_WALL), Date.now());
+    const wall = -until(Atomics.load(header, BEAT_WALL), this.runtime.wall());
     return Math.max(-until(Atomics.load(header, BEAT), now), wall);
+  }
+
+  private checkLater(): Timer {
+    return this.runtime.timer(beatInterval(this.service.leaseTime) / 4, () => {
+      this.timer = this.checkLater();
+      this.check();
+    });
   }
 
   private check(): void {
     const { leaseTime } = this.service;
-    const now = this.now();
+    const now = this.runtime.monotonic();
     if (now - this.pingedAt >= leaseTime / 3) this.ping(now);
     if (this.mayRenew(now)) this.scan();
     const silence = this.silence(now);
@@ -127,7 +137,7 @@ class ServiceKeeper {
   private mayRenew(now: number): boolean {
     const { leaseTime, keepWhileBlocked } = this.service;
     const silence = this.silence(now);
-    return !this.closed && silence >= beatInterval(leaseTime) * 1.5 && silence < keepWhileBlocked;
+    return !this.closed && silence >= silenceOfBlock(leaseTime) && silence < keepWhileBlocked;
   }
 
   /** Writes to Redis that the loop is blocked, for `clients()` of other processes. Nothing waits for the answer. */
@@ -161,7 +171,7 @@ class ServiceKeeper {
     this.isScanning = true;
     const slots = this.dueSlots();
     const turn = () => {
-      const now = this.now();
+      const now = this.runtime.monotonic();
       for (let begun = 0; begun < MOST_PER_TURN && this.underWay < MOST_UNDER_WAY && this.mayRenew(now); ) {
         const { done, value } = slots.next();
         if (done) {
@@ -171,8 +181,8 @@ class ServiceKeeper {
         if (this.renew(value.chunk, value.slot, now)) begun++;
       }
       if (!this.mayRenew(now)) this.isScanning = false;
-      else if (this.underWay < MOST_UNDER_WAY) setImmediate(turn);
-      else setTimeout(turn, ANSWER_PAUSE);
+      else if (this.underWay < MOST_UNDER_WAY) this.runtime.nextTurn(turn);
+      else this.runtime.timer(ANSWER_PAUSE, turn);
     };
     turn();
   }

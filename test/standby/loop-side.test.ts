@@ -37,12 +37,14 @@ function open() {
   const watchdog = new Watchdog<HeldLock>(runtime, clock, renewer, LEASE, () => {}, standby);
   const keeper = { name: 'a', key: 'lock:a' } as LockKeeper;
   let count = 0;
-  const guard = () => {
+  /** @param age how long ago the lease was asked for */
+  const guard = (age = 0) => {
+    const now = clock.now();
     const attempt = {
       type: 'reentrant',
       owner: `${CLIENT}:${++count}`,
       leaseTime: LEASE,
-      sent: clock.now(),
+      sent: { monotonic: now.monotonic - age, wall: now.wall - age },
       lateCopiesUntil: undefined,
       permits: undefined,
     } as const;
@@ -187,6 +189,19 @@ describe('what the thread may do', () => {
     expect(wordsOf(world)[0]).toBeLessThan(world.runtime.monotonic() - 3_000_000);
     world.guard();
     expect(wordsOf(world)).toEqual([world.runtime.monotonic() | 0, world.runtime.wall() | 0]);
+  });
+
+  it('begins at once after a grant that was read late, until the next heartbeat', async () => {
+    const world = open();
+    const [silence] = wordsOf(world);
+    const late = world.guard(25_000);
+    expect(wordsOf(world)[0]).toBeLessThanOrEqual(silence - 1_500);
+    expect(world.thread.untilDue(late.slot, world.runtime.monotonic())).toBeLessThan(0);
+    world.block(5);
+    world.guard();
+    expect(wordsOf(world)[0]).toBeLessThanOrEqual(silence - 1_500);
+    await world.runtime.advance(1_000);
+    expect(wordsOf(world)[0]).toBe(world.runtime.monotonic() | 0);
   });
 
   it('begins when a third of the lease has passed since it was last confirmed', async () => {
