@@ -237,7 +237,8 @@ export class HistoryRecorder {
     return this.released(call, lease.release());
   }
 
-  private confirmed(name: string, owner: string): void {
+  /** A renewal has made the lease of this owner longer. */
+  confirmed(name: string, owner: string): void {
     for (const { call, lease } of this.live.get(liveKey(name, owner)) ?? []) this.extended(call, lease);
   }
 

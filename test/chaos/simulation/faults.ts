@@ -17,6 +17,11 @@ const UPSET = 1_100;
  */
 const LONGEST_BELIEF = 2_900;
 
+/** Half a lease to ten leases; a short one is more likely than a long one. */
+export function longBlock(lease: number, chance: SeededRandom): number {
+  return lease * 0.5 * 20 ** chance.next();
+}
+
 function announceLoss(simulation: Simulation): void {
   const { servers, time } = simulation;
   const behind = Math.max(...servers.map((server) => server.behind));
@@ -35,6 +40,19 @@ const crash: Fault = (simulation, member, chance) => {
 };
 
 const stall: Fault = (_simulation, { process }, chance) => process.block(chance.between(1, 1_500));
+
+/** Stops the thread that renews while the event loop is blocked. The loop goes on. */
+const stallThread: Fault = (_simulation, { thread }, chance) => thread?.block(chance.between(1, 1_500));
+
+/** Blocks the event loop for half a lease to ten leases. */
+const blockLoop: Fault = (_simulation, { process, locks }, chance) =>
+  process.block(longBlock(locks.engine.settings.watchdogTimeout, chance));
+
+/** Also the connection of the thread. */
+const cutBoth: Fault = (_simulation, { cables }, chance) => {
+  const duration = chance.between(1, 500);
+  for (const cable of cables) cable.cut(duration, chance.chance(0.5));
+};
 
 const suspend: Fault = (_simulation, { process }, chance) => process.suspend(chance.between(1, 3_000));
 
@@ -103,6 +121,9 @@ const shutDown: Fault = (simulation, member) => {
 export const FAULTS = {
   crash,
   stall,
+  stallThread,
+  blockLoop,
+  cutBoth,
   suspend,
   setWallClock,
   cut,

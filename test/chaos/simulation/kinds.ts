@@ -44,6 +44,8 @@ export interface ScheduleKind {
   readonly leases?: readonly [least: number, most: number];
   /** The servers are always a cluster: each name is in a slot of its own, so several names are acquired one by one. */
   readonly scattered?: boolean;
+  /** Processes have a thread that renews for so long while their event loop is blocked, in milliseconds. */
+  readonly keepWhileBlocked?: number;
   /** Nothing ever goes wrong: no lease is lost, and a free lock goes to a waiting caller without delay. */
   readonly flawless: boolean;
   /** A free lock goes to a waiting caller without delay, although leases end. Default: as {@link flawless}. */
@@ -111,6 +113,24 @@ const PERMITS_AFTERWARDS = { pool: 1, seat: 2, gateCount: 1, gatePass: 2 } as co
 
 /** Callers of whom only the newest waits, and few others. */
 const NEWEST = { newest: 4, newestBurst: 3, newestLong: 1, besideNewest: 1 } as const;
+
+/** Bodies that block the event loop for long, and others. */
+const BLOCKING = {
+  outlive: 2,
+  hold: 3,
+  hurry: 3,
+  tryOnce: 2,
+  waitAWhile: 2,
+  abort: 1,
+  extend: 1,
+  body: 2,
+  reenter: 1,
+  holdAtLeast: 2,
+  several: 1,
+  place: 1,
+  detach: 1,
+  adopt: 2,
+} as const;
 
 /** Faults of the network and the server. */
 const BREAKDOWNS = ['cut', 'disconnect', 'freeze', 'restart', 'forgetScripts'] as const;
@@ -399,6 +419,26 @@ export const KINDS = {
     ...STORMY,
     mostFaults: 4,
   },
+  /** Event loops are blocked for half a lease to ten leases, inside locks and outside. */
+  blocked: {
+    errands: { ...BLOCKING, extend: 0 },
+    ...CALM,
+    leases: [1_500, 2_000],
+    faults: ['blockLoop'],
+    mostFaults: 2,
+    keepWhileBlocked: 60_000,
+    flawless: false,
+  },
+  /** The same for longer than the thread renews, while threads stall, and commands, connections and processes get lost. */
+  stormyBlocked: {
+    errands: BLOCKING,
+    ...STORMY,
+    leases: [300, 1_000],
+    faults: ['blockLoop', 'stallThread', 'cutBoth', 'freeze', 'disconnect', 'crash', 'shutDown'],
+    eitherOf: ['suspend'],
+    mostFaults: 5,
+    keepWhileBlocked: 2_000,
+  },
 } as const satisfies Record<string, ScheduleKind>;
 
 export type KindName = keyof typeof KINDS;
@@ -416,13 +456,16 @@ const LATER_KINDS: readonly KindName[] = [
   'newest',
   'stormyNewest',
 ];
+/** The same above {@link LATEST}. */
+const LATEST_KINDS: readonly KindName[] = ['blocked', 'stormyBlocked'];
 /** Kinds that no seed determines, because only traces need them. */
 const TRACED_KINDS: readonly KindName[] = ['besieged', 'granted'];
-const FORMER_KINDS = KIND_NAMES.filter((name) => !LATER_KINDS.includes(name) && !TRACED_KINDS.includes(name));
+const FORMER_KINDS = KIND_NAMES.filter((name) => ![...LATER_KINDS, ...LATEST_KINDS, ...TRACED_KINDS].includes(name));
 export const LATER = 1_000_000;
+export const LATEST = 2_000_000;
 
 /** The kind of schedule that a seed determines. */
 export function kindOf(seed: number): KindName {
-  const names = seed > LATER ? LATER_KINDS : FORMER_KINDS;
+  const names = seed > LATEST ? LATEST_KINDS : seed > LATER ? LATER_KINDS : FORMER_KINDS;
   return names[seed % names.length];
 }

@@ -2,6 +2,7 @@ import type { LockBackend } from '../../../lib/backends/lock-backend.js';
 import { TopologyFactory } from '../../../lib/backends/redis/links/topology.js';
 import { RedisBackend } from '../../../lib/backends/redis/redis-backend.js';
 import type { SynchronizerBackend } from '../../../lib/backends/synchronizer-backend.js';
+import type { Standby } from '../../../lib/engine/hold/standby.js';
 import { LockEngine } from '../../../lib/engine/lock-engine.js';
 import type { Milliseconds } from '../../../lib/engine/terms/duration.js';
 import type { ReleaseMode } from '../../../lib/engine/terms/lock-options.js';
@@ -16,6 +17,7 @@ import { ObservedBackend } from './simulated/observed-backend.js';
 import type { ClientLibrary } from './simulated/simulated-link.js';
 import type { SimulatedProcess } from './simulated/simulated-process.js';
 import type { SimulatedServer } from './simulated/simulated-server.js';
+import { SimulatedThread } from './simulated/simulated-thread.js';
 import { SimulatedTopology } from './simulated/simulated-topology.js';
 import type { Stranger } from './simulated/stranger.js';
 import { tracedBackend } from './simulated/traced-backend.js';
@@ -42,6 +44,8 @@ export interface MemberSettings {
   readonly watchdogTimeout: number;
   readonly waiterTimeout: number;
   readonly release: ReleaseMode;
+  /** Default: there is no thread. */
+  readonly keepWhileBlocked?: number | undefined;
 }
 
 /** Milliseconds. */
@@ -56,6 +60,10 @@ export class Member {
   readonly permits: PermitRecorder;
   readonly cable: Cable;
   readonly backend: ObservedBackend;
+  /** The process of the thread that renews while the event loop is blocked. */
+  readonly thread: SimulatedProcess | undefined;
+  /** The connections of both. */
+  readonly cables: readonly Cable[];
   closing = false;
 
   constructor(
@@ -83,6 +91,17 @@ export class Member {
       now: () => time.now,
     });
     trace?.serves(this.backend.port, process.name);
+    const { library, watchdogTimeout, keepWhileBlocked } = settings;
+    let standby: Standby | undefined;
+    this.cables = [this.cable];
+    if (keepWhileBlocked !== undefined) {
+      this.thread = process.thread();
+      const cable = new Cable(time, network, this.thread, commandTimeout);
+      this.cables = [this.cable, cable];
+      const onRenewed = (key: string, owner: string) => this.recorder.confirmed(key, owner);
+      const thread = { library, watchdogTimeout, keepWhileBlocked };
+      standby = new SimulatedThread(this.thread, process, cable, servers, thread, onRenewed).standby;
+    }
     const ms = (value: number) => value as Milliseconds;
     const engine = new LockEngine({
       ...ENGINE_DEFAULTS,
@@ -96,6 +115,7 @@ export class Member {
       outageTimeout: ms(OUTAGE_TIMEOUT),
       shutdownTimeout: ms(SHUTDOWN_TIMEOUT),
       release: settings.release ?? 'confirmed',
+      standby,
     });
     this.locks = new LockService(engine);
     this.recorder = new HistoryRecorder(history, process.name, this.locks, () => time.now, process.tick);
@@ -107,7 +127,7 @@ export class Member {
   crash(): void {
     if (this.process.dead) return;
     this.process.crash();
-    this.cable.abandon();
+    for (const cable of this.cables) cable.abandon();
     this.recorder.add({ kind: 'crashed' });
   }
 

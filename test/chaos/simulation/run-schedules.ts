@@ -9,7 +9,7 @@
 
 import { show } from '../checker/timeline.js';
 import type { HistoryRecord } from '../history.js';
-import { type KindName, kindOf, LATER } from './kinds.js';
+import { type KindName, kindOf, LATER, LATEST } from './kinds.js';
 import { type Outcome, Simulation } from './simulation.js';
 
 /** The number of schedules of all kinds together. */
@@ -17,9 +17,11 @@ const SCHEDULES = 12_750 * Number(process.env.CHAOS_LONG ?? 1);
 const REPLAYED = process.env.CHAOS_SEED === undefined ? undefined : Number(process.env.CHAOS_SEED);
 /** The number of schedules of kinds that were added later. */
 const LATER_SCHEDULES = 4_800 * Number(process.env.CHAOS_LONG ?? 1);
+const LATEST_SCHEDULES = 600 * Number(process.env.CHAOS_LONG ?? 1);
 const SEEDS = [
   ...Array.from({ length: SCHEDULES }, (_, index) => index + 1),
   ...Array.from({ length: LATER_SCHEDULES }, (_, index) => LATER + index + 1),
+  ...Array.from({ length: LATEST_SCHEDULES }, (_, index) => LATEST + index + 1),
 ];
 /** The limit for a run that hangs. Normally, a run takes far less. */
 const LONGEST_RUN = 1_800_000;
@@ -32,8 +34,14 @@ export type Tally = Partial<Record<HistoryRecord['kind'], number>>;
  * Runs the schedules of one kind. All of them must be sound.
  *
  * @param hits what must have happened at least once in them, because they would otherwise prove little
+ * @param never what must not have happened in them
  */
-export function itHolds(promise: string, kind: KindName, hits: readonly HistoryRecord['kind'][]): void {
+export function itHolds(
+  promise: string,
+  kind: KindName,
+  hits: readonly HistoryRecord['kind'][],
+  never: readonly HistoryRecord['kind'][] = [],
+): void {
   if (REPLAYED !== undefined) {
     const test = kindOf(REPLAYED) === kind ? it : it.skip;
     test(`${promise} (seed ${REPLAYED})`, () => replay(REPLAYED), LONGEST_RUN);
@@ -53,6 +61,7 @@ export function itHolds(promise: string, kind: KindName, hits: readonly HistoryR
       }
       if (failures.length > 0) throw new Error(failures.join('\n\n'));
       for (const hit of hits) expect({ [hit]: tally[hit] ?? 0 }).not.toEqual({ [hit]: 0 });
+      for (const one of never) expect({ [one]: tally[one] ?? 0 }).toEqual({ [one]: 0 });
     },
     LONGEST_RUN,
   );

@@ -156,7 +156,7 @@ export class Simulation {
     this.scheduleFaults();
     this.takeCare();
     this.time.at(this.window, () => this.calmDown());
-    await this.pass(() => this.time.now >= this.window && this.isDone, this.window + LIVENESS_BOUND);
+    await this.pass(() => this.time.now >= this.window && this.isDone, this.window + this.livenessBound);
     if (this.busy === 0) await this.secondAct();
     return this.conclude();
   }
@@ -179,6 +179,7 @@ export class Simulation {
       waiterTimeout: chance.whole(200, LONGEST_WAITER_TIMEOUT),
       release,
       library: chance.pick(['ioredis', 'node-redis'] as const),
+      keepWhileBlocked: this.kind.keepWhileBlocked,
     };
     const member = new Member(this.surroundings, process, settings);
     this.members.push(member);
@@ -247,6 +248,11 @@ export class Simulation {
     return this.busy === 0 && (this.shared.settled || this.isDeserted);
   }
 
+  /** Whoever waits for a lock waits until its holder's event loop is no longer blocked. */
+  private get livenessBound(): number {
+    return LIVENESS_BOUND * (this.kind.keepWhileBlocked === undefined ? 1 : 10);
+  }
+
   private get isDeserted(): boolean {
     return this.alive.every(({ closing }) => closing);
   }
@@ -268,7 +274,7 @@ export class Simulation {
   private async secondAct(): Promise<void> {
     await this.pass(() => false, this.time.now + AFTERMATH);
     // Connections that were of no use meanwhile may still be silent.
-    for (const { cable } of this.alive) cable.resetSilent();
+    for (const { cables } of this.alive) for (const cable of cables) cable.resetSilent();
     await this.pass(() => false, this.time.now + RECONNECTION);
     if (this.kind.longLeases) this.lookForAbandonedLocks();
     this.secondActFrom = this.time.now;
@@ -276,7 +282,7 @@ export class Simulation {
     for (const member of members)
       for (let i = 0; i < 2; i++) this.send(member, 1, this.kind.afterwards ?? { hold: 1, hurry: 1, body: 1 });
     this.takeCare();
-    await this.pass(() => this.isDone, this.time.now + LIVENESS_BOUND);
+    await this.pass(() => this.isDone, this.time.now + this.livenessBound);
     await this.pass(() => false, this.time.now + 200);
     if (this.caretaker !== undefined) await this.countPermits();
     this.history.add('server', this.time.now, { kind: 'left', counts: leftOn(this.servers, this.isDeserted) });
@@ -348,7 +354,7 @@ export class Simulation {
   /** Processes are suspended, so that it is not known when they notice something. */
   private get standsStill(): boolean {
     const { faults } = this.kind;
-    return faults.includes('stall');
+    return faults.includes('stall') || faults.includes('blockLoop');
   }
 
   /** Records that must not exist in a schedule without faults. */

@@ -1,6 +1,7 @@
 import type { LockLease } from '../../../../lib/engine/lease/lock-lease.js';
 import type { LockOptions } from '../../../../lib/engine/terms/lock-options.js';
 import type { RecordedLease } from '../../history-recorder.js';
+import { longBlock } from '../faults.js';
 import type { Caller } from './caller.js';
 import type { Errand } from './errands.js';
 
@@ -101,6 +102,21 @@ const block: Errand = async (caller) => {
   });
 };
 
+/** A body that blocks the event loop for up to ten leases. */
+const outlive: Errand = async (caller) => {
+  const { recorder, process, chance } = caller;
+  const { name, type } = caller.any();
+  const settings = chance.chance(0.3) ? { holdAtLeast: chance.between(5, 300) } : {};
+  const body = async (recorded: RecordedLease) => {
+    process.block(longBlock(recorder.locks.engine.settings.watchdogTimeout, chance));
+    await process.sleep(0);
+    await caller.stay();
+    if (recorded.lease.held && chance.chance(0.2))
+      await recorded.lease.extend(chance.whole(100, 2_000)).catch(() => {});
+  };
+  await recorder.withLock(name, { type }, body, settings);
+};
+
 /** Several scopes of one lease at once, each with a child. These children still exclude each other. */
 const runs: Errand = async (caller) => {
   const { name, type } = caller.any();
@@ -172,4 +188,5 @@ export const SCOPED_ERRANDS = {
   runs,
   grandchild,
   overdue,
+  outlive,
 };

@@ -23,6 +23,7 @@ export class SimulatedProcess implements Runtime {
   private readonly live = new Set<object>();
   private readonly unobservedTimers = new Set<object>();
   private readonly deathbed: (() => void)[] = [];
+  private readonly threads: SimulatedProcess[] = [];
   private ids = 0;
 
   /**
@@ -115,8 +116,17 @@ export class SimulatedProcess implements Runtime {
     if (this.time.now < this.awakeAt) return this.receive(0, () => this.suspend(duration));
     this.suspended += duration;
     this.block(duration);
+    for (const thread of this.threads) thread.suspend(duration);
     // Its timers were stopped, too, so it notices the time only at its next heartbeat.
     this.onStall(this.awakeAt + duration + LONGEST_BEAT);
+  }
+
+  /** A thread of it: it has the same clocks, and is suspended and dies with it, but has an event loop of its own. */
+  thread(): SimulatedProcess {
+    const { name, time, chance, rate, ahead } = this;
+    const thread = new SimulatedProcess(name, time, chance, rate, ahead);
+    this.threads.push(thread);
+    return thread;
   }
 
   /** Its owner ids show that it serves the lines of locks. */
@@ -126,6 +136,7 @@ export class SimulatedProcess implements Runtime {
 
   setWallClock(by: number): void {
     this.ahead += by;
+    for (const thread of this.threads) thread.setWallClock(by);
   }
 
   crash(): void {
@@ -133,6 +144,7 @@ export class SimulatedProcess implements Runtime {
     this.live.clear();
     this.unobservedTimers.clear();
     for (const callback of this.deathbed) callback();
+    for (const thread of this.threads) thread.crash();
   }
 
   onCrash(callback: () => void): void {
