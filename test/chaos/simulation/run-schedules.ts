@@ -17,7 +17,7 @@ const SCHEDULES = 12_750 * Number(process.env.CHAOS_LONG ?? 1);
 const REPLAYED = process.env.CHAOS_SEED === undefined ? undefined : Number(process.env.CHAOS_SEED);
 /** The number of schedules of kinds that were added later. */
 const LATER_SCHEDULES = 4_800 * Number(process.env.CHAOS_LONG ?? 1);
-const LATEST_SCHEDULES = 600 * Number(process.env.CHAOS_LONG ?? 1);
+const LATEST_SCHEDULES = 200 * Number(process.env.CHAOS_LONG ?? 1);
 const SEEDS = [
   ...Array.from({ length: SCHEDULES }, (_, index) => index + 1),
   ...Array.from({ length: LATER_SCHEDULES }, (_, index) => LATER + index + 1),
