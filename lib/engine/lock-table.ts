@@ -2,6 +2,7 @@ import type { HeldLock, LockWaiter } from './hold/held-lock.js';
 import { LockLease } from './lease/lock-lease.js';
 import { FairQueue } from './queue/fair-queue.js';
 import { LockQueue } from './queue/lock-queue.js';
+import type { AskingKind } from './queue/ways-of-asking.js';
 import type { LocalQueue, QueueKind } from './queue-table.js';
 import type { EnteredGate } from './scope/share-gate.js';
 import type { Services } from './services.js';
@@ -51,7 +52,7 @@ export class LockTable {
     const queue =
       kind === 'fair'
         ? new FairQueue(services, name, key, queueEnded)
-        : new LockQueue(services, name, key, kind, queueEnded);
+        : new LockQueue(services, name, key, kind as AskingKind, queueEnded); // flights do not come here
     services.work.queues.add(queue);
     return queue;
   }

@@ -82,7 +82,9 @@ export class QueueTable {
     if (kind === 'fenced') return this.fenced;
     if (kind === 'permits') return this.permits;
     if (kind === 'newest') return this.newest;
-    return kind === 'flight' ? this.flights : this.readWrite;
+    if (kind === 'flight') return this.flights;
+    kind satisfies 'read' | 'write';
+    return this.readWrite;
   }
 }
 

@@ -13,7 +13,6 @@ import {
 import type { RecallableRelease } from '../hold/recallable-release.js';
 import { Tenure } from '../hold/tenure.js';
 import { CHECKED, invariant } from '../invariants.js';
-import type { QueueKind } from '../queue-table.js';
 import type { Services } from '../services.js';
 import type { AcquisitionTerms } from '../terms/lock-options.js';
 import type { Moment } from '../time/lease-clock.js';
@@ -21,7 +20,7 @@ import { Callers } from './callers.js';
 import { Turn } from './turn.js';
 import { WaitInBackend } from './wait-in-backend.js';
 import type { AskingQueue, WayOfAsking } from './way-of-asking.js';
-import { typeOf, wayOf } from './ways-of-asking.js';
+import { type AskingKind, typeOf, wayOf } from './ways-of-asking.js';
 
 const NONE: readonly never[] = [];
 
@@ -77,7 +76,7 @@ export class LockQueue implements LockKeeper, AskingQueue, Asker<LockWaiter, Acq
     private readonly services: Services,
     readonly name: string,
     readonly key: string,
-    readonly kind: QueueKind,
+    readonly kind: AskingKind,
     private readonly onIdle: (queue: LockQueue) => void,
   ) {
     this.way = wayOf(kind);

@@ -17,9 +17,21 @@ export function typeOf(kind: QueueKind): HeldType {
   return kind === 'newest' ? 'reentrant' : kind;
 }
 
+/** The kinds of queues that a {@link LockQueue} serves. The other two have classes of their own. */
+export type AskingKind = Exclude<QueueKind, 'fair' | 'flight'>;
+
 /** How the callers of such a queue ask. Ways without a state are shared by all queues. */
-export function wayOf(kind: QueueKind): WayOfAsking {
-  if (kind === 'reentrant' || kind === 'fenced') return oneByOne;
-  if (kind === 'newest') return newest;
-  return kind === 'permits' ? new Permits() : new Readers();
+export function wayOf(kind: AskingKind): WayOfAsking {
+  switch (kind) {
+    case 'reentrant':
+    case 'fenced':
+      return oneByOne;
+    case 'read':
+    case 'write':
+      return new Readers();
+    case 'permits':
+      return new Permits();
+    case 'newest':
+      return newest;
+  }
 }
