@@ -109,7 +109,8 @@ describe('a client that has ended', () => {
     await until(() => lease.signal.aborted);
     expect(lease.held).toBe(false);
     expect(lease.signal.reason).toBeInstanceOf(LockLostError);
-    expect(warnings).toEqual([
+    const ofBusyMachines = /^The event loop of this process was blocked/;
+    expect(warnings.filter((line) => !ofBusyMachines.test(line))).toEqual([
       expect.stringMatching(/Could not renew the lock 'order'.*was closed by its owner/),
       expect.stringMatching(/^The lock 'order' was lost: /),
     ]);

@@ -26,7 +26,7 @@ describe('how a cluster is asked for sharded pub/sub', () => {
     const backend = new RedisBackend({
       connection,
       runtime: nodeRuntime,
-      commandTimeout: 5_000,
+      commandTimeout: 20_000,
       shardedPubSub: 'auto',
       minReplicas: 0,
       onError: (error) => errors.push(error),

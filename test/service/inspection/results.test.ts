@@ -42,7 +42,7 @@ describe.each(PLACES)('results of single flights in %s', (name) => {
 
   it('are shown beside a lock that is held, and not after they have lapsed', async () => {
     const { locks } = place.service();
-    await locks.singleFlight('prices:eur', { keepFor: '1s' }, async () => 7);
+    await locks.singleFlight('prices:eur', { keepFor: '3s' }, async () => 7);
     const lease = await locks.acquire('prices:eur');
     expect(await locks.inspect('prices:eur')).toMatchObject({ locked: true, result: { size: 1 } });
     await until(async () => (await locks.inspect('prices:eur')).result === undefined, 10_000);

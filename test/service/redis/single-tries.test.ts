@@ -3,6 +3,7 @@ import type { LockService } from '../../../lib/service/lock-service.js';
 import { startTcpProxy, type TcpProxy } from '../../support/network/tcp-proxy.js';
 import { type RedisServer, startRedis } from '../../support/servers/redis-server.js';
 import { until } from '../../support/until.js';
+import { inTime } from './in-time.js';
 import { TRIES } from './one-try-each.js';
 
 const COMMAND_TIMEOUT = 1_000;
@@ -53,16 +54,6 @@ describe('a call that tries once', () => {
       }),
     );
     return outcomes.flat();
-  };
-
-  /** Repeats a round in which this machine was too busy for the one second that a second try may take. */
-  const inTime = async (round: () => Promise<unknown[]>): Promise<unknown[]> => {
-    for (let left = 4; ; left--) {
-      const lines = await round();
-      const isLate =
-        lines.length > 0 && lines.every((line) => String(line).includes('reached the server after its deadline'));
-      if (!isLate || left === 0) return lines;
-    }
   };
 
   it('is made once more when a firewall has dropped the connections', async () => {
