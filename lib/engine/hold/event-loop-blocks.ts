@@ -46,7 +46,8 @@ export class EventLoopBlocks {
     const blockedFor = until > monotonic ? until - from : undefined;
     if (fixed) return { reason: noticed === 'ended-unnoticed' ? noticed : 'ended', blockedFor };
     const deadline = monotonic + validity(validFor);
-    if (blockedFor !== undefined && until >= deadline) return { reason: 'blocked', blockedFor };
+    // A renewal that had failed says more than a block that came after it.
+    if (blockedFor !== undefined && error === undefined && until >= deadline) return { reason: 'blocked', blockedFor };
     const reason = noticed === 'unanswered' || noticed === 'failed' ? noticed : 'too-late';
     return { reason, error, blockedFor };
   }
