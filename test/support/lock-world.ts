@@ -57,6 +57,9 @@ export function backendOf(locks: LockService): WatchedBackend {
   return backends.get(locks) as WatchedBackend;
 }
 
+/** The commandTimeout on a real server. A slow machine may stand still for longer than the default of two seconds. */
+const PATIENT = 10_000;
+
 /** A lock service like that of a separate process, with everything that tests inspect. */
 export interface LockProcess {
   readonly locks: LockService;
@@ -91,10 +94,11 @@ export class LockWorld {
 
   /** Adds another process. */
   async process(settings: ProcessSettings = {}): Promise<LockProcess> {
-    const { connection, commandTimeout, runtime = new CountingRuntime(), client, ...own } = settings;
+    const { connection, runtime = new CountingRuntime(), client, ...own } = settings;
+    const { commandTimeout = this.store === 'Redis' ? PATIENT : ENGINE_DEFAULTS.commandTimeout } = settings;
     const clientId = client?.id ?? toClientId(runtime.uuid());
     const logger = new RecordingLogger();
-    const inner = client?.backend ?? (await this.makeBackend(runtime, connection, commandTimeout));
+    const inner = client?.backend ?? (await this.makeBackend(runtime, commandTimeout, connection));
     const backend = new WatchedBackend(inner, runtime);
     const locks = new LockService(
       new LockEngine({
@@ -107,8 +111,8 @@ export class LockWorld {
         watchdogTimeout: ms(NEVER),
         waiterTimeout: ms(NEVER),
         shutdownTimeout: ms(100),
-        commandTimeout: ms(commandTimeout ?? ENGINE_DEFAULTS.commandTimeout),
         ...own,
+        commandTimeout: ms(commandTimeout),
       }),
     );
     const made = { locks, backend, runtime: runtime as CountingRuntime, logger };
@@ -148,8 +152,8 @@ export class LockWorld {
 
   private async makeBackend(
     runtime: Runtime,
+    commandTimeout: number,
     connection: Connection = this.redis?.url,
-    commandTimeout = 2_000,
   ): Promise<LockBackend> {
     if (this.store === 'memory') return new MemoryBackend({ runtime, store: this.memory });
     const { RedisBackend } = await import('../../lib/backends/redis/redis-backend.js');
