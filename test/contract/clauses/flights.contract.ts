@@ -120,6 +120,26 @@ export function describeFlights(world: ContractWorld): void {
     });
   });
 
+  if (world.capabilities.lines !== false) {
+    it('leaves the lock of a single flight that ends to those who listen outside the line, if there are any', async () => {
+      if (await world.freesFirst()) return;
+      const [ann, bob] = owners(2);
+      const line = await world.listenInLine(bob);
+      const ends = async () => {
+        const token = await start(ann);
+        await bob.as('reentrant').meet({ waiterTimeout: LONG });
+        await land(ann, token, '1');
+      };
+      await ends();
+      await line.hears(1);
+      const outside = await world.listen(ann);
+      await ends();
+      await line.hears(2);
+      outside.close();
+      expect(line.heard.map(({ lock }) => lock)).toEqual([undefined, 'free']);
+    });
+  }
+
   describe('the result of a single flight', () => {
     it('is given to callers that asked before it was there', async () => {
       const [ann, bob, cem] = owners(3, 'a name {with} braces');

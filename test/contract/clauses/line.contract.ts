@@ -1,9 +1,11 @@
+import { randomUUID } from 'node:crypto';
 import { FAR_BACK, type Grant, HEAD_START, SHORTEST_GRANT } from '../../../lib/backends/lock-backend.js';
+import { toClientId } from '../../../lib/backends/owner-ids.js';
 import { until } from '../../support/until.js';
 import { type ContractWorld, SHORT } from '../support/contract-world.js';
 import { inHeadStart } from '../support/head-start.js';
 import type { Listener } from '../support/listener.js';
-import { type AcquireOptions, LONG, type Owner } from '../support/owner.js';
+import { type AcquireOptions, LONG, Owner } from '../support/owner.js';
 import { it } from '../support/timed-clause.js';
 
 const WAITING = { waiterTimeout: LONG };
@@ -425,6 +427,45 @@ export function describeLine(world: ContractWorld, type: 'reentrant' | 'fenced' 
       await listener.hears();
       await bob.take(WAITING);
     });
+
+    /** Bob is the first in line, then cem, while a client holds the lock whose releases serve the line or do not. */
+    const behind = async (clientId: (uuid: string) => string) => {
+      const [ann, bob, cem] = owners();
+      const holder = new Owner(ann.client, ann.key, type, `${clientId(randomUUID())}:1`);
+      const [bobs, cems] = [await listenInLine(bob), await listenInLine(cem)];
+      await holder.take();
+      await wait(bob);
+      await wait(cem);
+      return { holder, bob, cem, bobs, cems };
+    };
+    const told = ({ owner }: Owner) => ({ kind: 'message', owner, lock: undefined });
+
+    if (type !== 'permits') {
+      itGrants(
+        'is told when who is first stays or leaves while a client holds the lock that knows no line',
+        async () => {
+          const { bob, cem, bobs, cems } = await behind((uuid) => uuid);
+          expect(await cem.refreshWaiter()).toBe(true);
+          expect(await bob.refreshWaiter()).toBe(true);
+          await bobs.hears();
+          expect(bobs.heard).toEqual([told(bob)]);
+          expect(cems.heard).toEqual([]);
+          await bob.removeWaiter();
+          await cems.hears();
+          expect(cems.heard).toEqual([told(cem)]);
+        },
+      );
+
+      itGrants('is not told then while a client holds the lock whose release serves it', async () => {
+        const { holder, bob, cem, bobs, cems } = await behind(toClientId);
+        expect(await bob.refreshWaiter()).toBe(true);
+        await bob.removeWaiter();
+        await holder.release();
+        await cems.hears();
+        expect(cems.heard).toEqual([{ ...told(cem), lock: 'granted' }]);
+        expect(bobs.heard).toEqual([]);
+      });
+    }
 
     itGrants('waits behind a fair lock as well', async () => {
       if (!world.has('fair')) return;

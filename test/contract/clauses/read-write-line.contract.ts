@@ -1,7 +1,9 @@
+import { randomUUID } from 'node:crypto';
 import { HEAD_START } from '../../../lib/backends/lock-backend.js';
+import { toClientId } from '../../../lib/backends/owner-ids.js';
 import { type ContractWorld, SHORT } from '../support/contract-world.js';
 import { inHeadStart } from '../support/head-start.js';
-import { LONG, type Owner } from '../support/owner.js';
+import { LONG, Owner } from '../support/owner.js';
 import { it } from '../support/timed-clause.js';
 
 const WAITING = { waiterTimeout: LONG, pastLine: false };
@@ -136,6 +138,21 @@ export function describeReadWriteLine(world: ContractWorld): void {
       await listener.hears();
       expect((await wilma.meet(WAITING)).remaining).toBeWithin(0, SHORT);
       await walt.removeWaiter();
+    });
+
+    it('listens outside itself to the releases of clients that know no line: its first place, and readers', async () => {
+      const { rita, walt, wilma } = lock();
+      const holder = (clientId: string) => new Owner(rita.client, rita.key, 'write', `${clientId}:1`);
+      const heldAs = async () => {
+        const busy = [await walt.meet(WAITING), await wilma.meet(WAITING), await rita.meet(WAITING)];
+        return busy.map((reply) => reply.heldAs);
+      };
+      const stranger = holder(randomUUID());
+      await stranger.take();
+      expect(await heldAs()).toEqual(['write', undefined, 'write']);
+      await stranger.release();
+      await holder(toClientId(randomUUID())).take();
+      expect(await heldAs()).toEqual([undefined, undefined, undefined]);
     });
 
     it('is served after a forced release', async () => {
