@@ -268,7 +268,7 @@ export class LockModel {
     const mode = this.mode(key);
     const fitting = line.filter((place) => mode === 'free' || (mode === 'read' && kinds.get(place) === 'read'));
     const next = fitting.find((place) => this.isHeard(key, place));
-    return { next, first: next ?? fitting[0] ?? line[0] };
+    return { next, first: next ?? line[0] };
   }
 
   /**

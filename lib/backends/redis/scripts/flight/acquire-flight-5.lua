@@ -67,7 +67,7 @@ end
 local ttl = redis.call('PTTL', lock)
 local busy = whyOwnerWaits(lock, owner, ttl)
 if busy then
-  redis.call('SET', wanted, '1', 'PX', (ttl < 0 and WITHOUT_LIMIT or ttl) + LONGER)
+  redis.call('SET', wanted, '1', 'PX', ttl + LONGER)
   return { 'busy', busy[1], busy[2], reading, busy[3] }
 end
 -- The flight of this owner has ended.

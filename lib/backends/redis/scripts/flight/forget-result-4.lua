@@ -25,6 +25,6 @@ if ttl ~= NO_KEY then
   reserveTokens(KEYS[1], 0, 1)
   local reading = nextToken()
   local note = string.format('%.0f,%.0f', forgottenNote(forgotten) or reading, reading)
-  redis.call('SET', forgotten, note, 'PX', (ttl < 0 and WITHOUT_LIMIT or ttl) + FORGOTTEN_LONGER)
+  redis.call('SET', forgotten, note, 'PX', ttl + FORGOTTEN_LONGER)
 end
 return deleted

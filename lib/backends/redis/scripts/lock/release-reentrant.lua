@@ -31,7 +31,7 @@ for i = 1, #KEYS do
     else
       channel, line = 'redisson_lock__channel:{' .. lock .. '}', 'nestjs_redis_lock_turns:{' .. lock .. '}'
     end
-    local listeners = publish == '' and 0 or attempt(publish, channel, '0')
+    local listeners = publish ~= '' and attempt(publish, channel, '0')
     -- The lock is released even if the user may not publish.
     answers[i] = type(listeners) == 'number' and listeners or NOT_PUBLISHED
     released = released + 1

@@ -23,11 +23,11 @@ local function mayBeNext(line, place, listeners, now)
 end
 
 -- The first place that may be next and `fits`, if any, and whom to tell otherwise: the first one that owes no refresh, or
--- else the first one, of those that fit, or else of all; nil if the line is empty. `fits(place)`: nil if nobody behind it
--- fits either. Asked again after a grant, it goes on behind that place, because nobody in front of it fits any more.
+-- else the first one; nil if the line is empty. `fits(place)`: nil if nobody behind it fits either. Asked again after a
+-- grant, it goes on behind that place, because nobody in front of it fits any more.
 local function nextPlace(line, publish, clock, now, fits)
   local from, count = line.from or 0, 1
-  local first, ready, firstToFit, readyToFit
+  local first, ready
   while lookedAt < MOST_PLACES do
     local owners = redis.call('ZRANGE', line.places, from, from + count - 1)
     if not owners[1] then
@@ -39,16 +39,13 @@ local function nextPlace(line, publish, clock, now, fits)
       local place = placeOf(line, owner, now)
       if place then
         from = from + 1
-        local isReady, doesFit = not owesRefresh(place, now), fits(place)
-        first, ready = first or place, ready or isReady and place or nil
+        local doesFit = fits(place)
+        first, ready = first or place, ready or not owesRefresh(place, now) and place or nil
         if doesFit == nil then
           return nil, ready or first
-        elseif doesFit then
-          if mayBeNext(line, place, listeners and listeners[2 * i], now) then
-            line.from = from - 1
-            return place, place
-          end
-          firstToFit, readyToFit = firstToFit or place, readyToFit or isReady and place or nil
+        elseif doesFit and mayBeNext(line, place, listeners and listeners[2 * i], now) then
+          line.from = from - 1
+          return place, place
         end
       else
         leaveLine(line, owner)
@@ -56,5 +53,5 @@ local function nextPlace(line, publish, clock, now, fits)
     end
     count = AT_ONCE
   end
-  return nil, readyToFit or firstToFit or ready or first or firstInLine(line, now)
+  return nil, ready or first or firstInLine(line, now)
 end
