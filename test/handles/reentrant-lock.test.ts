@@ -232,7 +232,8 @@ describe('re-entrant lock, acceptance, on Redis alone', () => {
     const before = await clients();
     const waiting = names.map((name) => waiter.locks.acquire(name));
     await until(() => waiter.backend.subscriptions === names.length && waiter.backend.count('acquire') >= 400);
-    expect(await clients()).toBeLessThanOrEqual(before + 1);
+    // One for each process: the holder may open its own late.
+    expect(await clients()).toBeLessThanOrEqual(before + 2);
     await Promise.all(leases.map((lease) => lease.release()));
     await Promise.all(waiting.map(async (lease) => (await lease).release()));
     await nothingIsLeft(waiter);

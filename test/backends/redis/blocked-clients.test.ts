@@ -64,7 +64,10 @@ it.each<[string, RegExp, (client: Redis5) => Promise<unknown>]>([
   client.disconnect();
   await locks.close();
   await redis.stop();
-  for (const text of [message, ...warnings]) {
+  // What a machine says that stood still for 300 ms.
+  const texts = [message, ...warnings].filter((text) => !text.includes('reached the server after its deadline'));
+  expect(texts).not.toEqual([]);
+  for (const text of texts) {
     expect(text).toMatch(state);
     expect(text).toContain('client.duplicate()');
   }
