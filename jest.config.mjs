@@ -12,9 +12,9 @@ export default {
   testPathIgnorePatterns: ['/node_modules/', ...leftOut()],
   reporters: ['default', './test/support/jest/some-test-ran.mjs'],
   testSequencer: './test/support/jest/longest-first.mjs',
-  // A suite spends five sixths of its time waiting for leases to end and for servers, so eight workers keep a core busy.
+  // A suite spends five sixths of its time waiting for leases to end and for servers, so six workers keep a core busy.
   // More than 16 would wait for the longest suite.
-  maxWorkers: Math.min(16, 8 * availableParallelism()),
+  maxWorkers: Math.min(16, 6 * availableParallelism()),
   // At the end, all workers are killed at once, and two busy cores take more than jest's half second to free their
   // memory. Without this, jest warns that they have not exited gracefully.
   workerGracefulExitTimeout: 20_000,
