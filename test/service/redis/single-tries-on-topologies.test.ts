@@ -10,7 +10,7 @@ import { until } from '../../support/until.js';
 import { inTime } from './in-time.js';
 import { TRIES } from './one-try-each.js';
 
-const COMMAND_TIMEOUT = 1_000;
+const COMMAND_TIMEOUT = 2_000;
 
 type Node = { readonly host: string; readonly port: number };
 type AddressMap = Readonly<Record<string, Node>>;
