@@ -41,7 +41,7 @@ const crash: Fault = (simulation, member, chance) => {
 
 const stall: Fault = (_simulation, { process }, chance) => process.block(chance.between(1, 1_500));
 
-/** Stops the thread that renews while the event loop is blocked. The loop goes on. */
+/** Stalls the thread that renews while the event loop is blocked. The event loop itself keeps running. */
 const stallThread: Fault = (_simulation, { thread }, chance) => thread?.block(chance.between(1, 1_500));
 
 /** Blocks the event loop for half a lease to ten leases. */

@@ -121,7 +121,7 @@ export function describeFlights(world: ContractWorld): void {
   });
 
   if (world.capabilities.lines !== false) {
-    it('leaves the lock of a single flight that ends to those who listen outside the line, if there are any', async () => {
+    it('leaves the lock of a single flight that has ended to clients that listen outside the line, if any', async () => {
       if (await world.freesFirst()) return;
       const [ann, bob] = owners(2);
       const line = await world.listenInLine(bob);

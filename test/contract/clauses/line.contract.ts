@@ -442,7 +442,7 @@ export function describeLine(world: ContractWorld, type: 'reentrant' | 'fenced' 
 
     if (type !== 'permits') {
       itGrants(
-        'is told when who is first stays or leaves while a client holds the lock that knows no line',
+        'is told when the first in line stays or leaves while the holder is a client that knows no line',
         async () => {
           const { bob, cem, bobs, cems } = await behind((uuid) => uuid);
           expect(await cem.refreshWaiter()).toBe(true);
@@ -456,7 +456,7 @@ export function describeLine(world: ContractWorld, type: 'reentrant' | 'fenced' 
         },
       );
 
-      itGrants('is not told then while a client holds the lock whose release serves it', async () => {
+      itGrants('is not told in that case while the holder is a client whose release serves the line', async () => {
         const { holder, bob, cem, bobs, cems } = await behind(toClientId);
         expect(await bob.refreshWaiter()).toBe(true);
         await bob.removeWaiter();

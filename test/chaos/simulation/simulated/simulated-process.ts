@@ -121,7 +121,10 @@ export class SimulatedProcess implements Runtime {
     this.onStall(this.awakeAt + duration + LONGEST_BEAT);
   }
 
-  /** A thread of it: it has the same clocks, and is suspended and dies with it, but has an event loop of its own. */
+  /**
+   * A thread of this process. It has the same clocks, and is suspended and dies with the process, but it has its own
+   * event loop.
+   */
   thread(): SimulatedProcess {
     const { name, time, chance, rate, ahead } = this;
     const thread = new SimulatedProcess(name, time, chance, rate, ahead);

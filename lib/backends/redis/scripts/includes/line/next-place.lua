@@ -23,8 +23,8 @@ local function mayBeNext(line, place, listeners, now)
 end
 
 -- The first place that may be next and `fits`, if any, and whom to tell otherwise: the first one that owes no refresh, or
--- else the first one; nil if the line is empty. `fits(place)`: nil if nobody behind it fits either. Asked again after a
--- grant, it goes on behind that place, because nobody in front of it fits any more.
+-- else the first one; nil if the line is empty. `fits(place)`: nil if nobody behind it fits either. After a grant, a
+-- further call continues behind that place, because nobody in front of it fits any more.
 local function nextPlace(line, publish, clock, now, fits)
   local from, count = line.from or 0, 1
   local first, ready
