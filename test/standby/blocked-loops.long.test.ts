@@ -104,7 +104,7 @@ describe('locks of a process whose event loop is blocked', () => {
   });
 
   it('are kept by another thread after the first one has died', async () => {
-    const { child, said } = run('dying-standby.ts', world.server.url);
+    const { child, said } = run('dying-standby.ts', [world.server.url]);
     await until(() => said.some(({ held }) => held !== undefined));
     expect(said).toContainEqual({ held: true });
     expect(said).toContainEqual({

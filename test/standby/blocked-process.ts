@@ -26,13 +26,21 @@ export interface Said {
   readonly ticket?: string;
   readonly ready?: boolean;
   readonly done?: boolean;
+  readonly fencingToken?: number;
+  readonly longest?: number;
   readonly blocked?: { readonly blockedFor: number; readonly kept: number; readonly remainingTime: number };
 }
 
 /** Runs a program of support/processes, which prints lines of JSON. */
-export function run(program: string, ...args: string[]): { child: ChildProcess; said: readonly Said[] } {
+export function run(
+  program: string,
+  args: readonly string[],
+  nodeOptions: readonly string[] = [],
+): { child: ChildProcess; said: readonly Said[] } {
   const file = fileURLToPath(new URL(`../support/processes/${program}`, import.meta.url));
-  const child = spawn(process.execPath, ['--import', LOADER, file, ...args], { stdio: ['ignore', 'pipe', 'inherit'] });
+  const child = spawn(process.execPath, [...nodeOptions, '--import', LOADER, file, ...args], {
+    stdio: ['ignore', 'pipe', 'inherit'],
+  });
   guard(child);
   const said: Said[] = [];
   createInterface(child.stdout).on('line', (line) => void said.push(JSON.parse(line)));
@@ -66,13 +74,8 @@ export function startBlocked(
   { options = {}, block = BLOCK }: { readonly options?: object; readonly block?: number } = {},
 ): Blocked {
   const given = { watchdogTimeout: LEASE, keepWhileBlocked: '30s', ...options };
-  const { child, said } = run(
-    'blocked-loop.ts',
-    JSON.stringify(connection),
-    JSON.stringify(given),
-    kinds.join(),
-    String(block),
-  );
+  const args = [JSON.stringify(connection), JSON.stringify(given), kinds.join(), String(block)];
+  const { child, said } = run('blocked-loop.ts', args);
   return new Blocked(child, said);
 }
 
