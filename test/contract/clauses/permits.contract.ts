@@ -254,6 +254,20 @@ export function describePermits(world: ContractWorld): void {
       expect(await holders(ann)).toEqual([bob.owner, eve.owner].sort());
     });
 
+    it('goes to all in line that have room when the first of them asks', async () => {
+      if (!lines()) return;
+      const [ann, bob, eve, joe] = owners();
+      const meg = world.owner('permits', ann.key, ann.client);
+      const three = { permits: 3 };
+      await ann.take({ ...three, leaseTime: SHORT });
+      await bob.take({ ...three, leaseTime: SHORT });
+      await meg.take(three);
+      for (const owner of [eve, joe]) await wait(owner, three);
+      await world.elapse(SHORT + 50);
+      await eve.take({ ...waiting, ...three });
+      expect(await holders(ann)).toEqual([eve.owner, joe.owner, meg.owner].sort());
+    });
+
     it('is taken by force from one holder or from all, and then has room', async () => {
       const [ann, bob, eve, joe] = owners();
       const listener = await world.listen(joe);

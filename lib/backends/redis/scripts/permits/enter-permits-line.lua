@@ -55,7 +55,13 @@ if busy then
 end
 
 redis.call('ZREM', line.lapses, TOLD_UNTIL)
-leaveLine(line, owner)
+local wasInLine = leaveLine(line, owner) == 1
 reserveTokens(clock, reserve, 1)
 takePermit(lock, owner, leaseTime, now)
-return { nextToken(), reserved, 1 }
+local taken = { nextToken(), reserved, 1 }
+-- Several leases may have ended, and nobody else in line notices that before its next refresh. The permit is taken even if
+-- the others cannot be served.
+if wasInLine then
+  pcall(serveLine, lock, publish, clock)
+end
+return taken
