@@ -65,8 +65,7 @@ if busy then
   return enterBehind(busy)
 end
 
-redis.call('ZREM', line.lapses, TOLD_UNTIL)
-leaveLine(line, owner)
+leaveLine(line, owner, TOLD_UNTIL)
 if counter then
   reserveFencedTokens(counter, clock, reserve)
 else

@@ -67,8 +67,7 @@ if busy then
 end
 
 reserveTokens(clock, reserve, 1)
-redis.call('ZREM', line.lapses, TOLD_UNTIL)
-leaveLine(line, owner)
+leaveLine(line, owner, TOLD_UNTIL)
 if reads then
   takeReader(lock, owner, leaseTime)
 else

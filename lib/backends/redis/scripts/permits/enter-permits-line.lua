@@ -54,8 +54,7 @@ if busy then
   return enterBehind(busy)
 end
 
-redis.call('ZREM', line.lapses, TOLD_UNTIL)
-local wasInLine = leaveLine(line, owner) == 1
+local wasInLine = leaveLine(line, owner, TOLD_UNTIL) == 1
 reserveTokens(clock, reserve, 1)
 takePermit(lock, owner, leaseTime, now)
 local taken = { nextToken(), reserved, 1 }

@@ -2,7 +2,7 @@
 local function firstInLine(line, now)
   while true do
     local owner = redis.call('ZRANGE', line.places, 0, 0)[1]
-    local place = owner and placeOf(line, owner, now)
+    local place = owner and placeOf(line, owner, now, true)
     if place or not owner then
       return place
     end

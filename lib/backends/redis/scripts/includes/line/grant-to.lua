@@ -5,9 +5,8 @@ local function detailsOf(line, clock, place)
   if place.nonce == NO_NONCE then
     return ''
   end
-  local time = redis.call('TIME')
   local seenByCaller = seen
-  micros, seen = time[1] * 1000000 + time[2], place.highest
+  micros, seen = line.micros, place.highest
   local isTaken = pcall(function()
     if place.kind == 'f' then
       reserveFencedTokens(prefixed('redisson_lock_token', line.lock), clock, place.reserve)
@@ -45,7 +44,6 @@ local function grantTo(line, publish, clock, place, now)
     end
     return false
   end
-  redis.call('ZREM', line.lapses, HEAD_START_UNTIL, TOLD_UNTIL)
-  leaveLine(line, owner)
+  leaveLine(line, owner, HEAD_START_UNTIL, TOLD_UNTIL)
   return true
 end

@@ -1,6 +1,6 @@
--- Ends a place. Returns 1 if there was one.
-local function leaveLine(line, owner)
-  redis.call('ZREM', line.lapses, owner)
+-- Ends a place, and what the zset of lapses says under these other members. Returns 1 if there was a place.
+local function leaveLine(line, owner, ...)
+  redis.call('ZREM', line.lapses, owner, ...)
   redis.call('HDEL', line.terms, owner)
   local left = redis.call('ZREM', line.places, owner)
   if redis.call('EXISTS', line.places) == 0 then

@@ -36,7 +36,7 @@ local function nextPlace(line, publish, clock, now, fits)
     local listeners = listenersInLine(line, publish, clock, owners)
     for i, owner in ipairs(owners) do
       lookedAt = lookedAt + 1
-      local place = placeOf(line, owner, now)
+      local place = placeOf(line, owner, now, true)
       if place then
         from = from + 1
         local doesFit = fits(place)

@@ -48,10 +48,10 @@ local function readTerms(terms, lapse, now)
   return place
 end
 
--- The place of this owner, or nil if it has none any more.
-local function placeOf(line, owner, now)
+-- The place of this owner, or nil if it has none any more. `isInOrder`: whether it is known to be in the order of the line.
+local function placeOf(line, owner, now, isInOrder)
   local lapse = timeIn(line, owner)
-  if not lapse or lapse <= now or not isOwner(owner) or not redis.call('ZSCORE', line.places, owner) then
+  if not lapse or lapse <= now or not isOwner(owner) or not (isInOrder or redis.call('ZSCORE', line.places, owner)) then
     return nil
   end
   local place = readTerms(redis.call('HGET', line.terms, owner), lapse, now)

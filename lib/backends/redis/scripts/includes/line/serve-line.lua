@@ -6,17 +6,16 @@
 --
 -- Returns nil if it is the asker's turn, or else { ms until the turn of others may be over, who they are }.
 local function serveLine(lock, publish, clock, listeners, asker)
-  local line, now = lineOf(lock), serverTime()
+  local line, time = lineOf(lock), redis.call('TIME')
+  line.micros = time[1] * 1000000 + time[2]
+  local now = math.floor(line.micros / 1000)
   local isFree = redis.call('EXISTS', lock) == 0
-  local leftUntil
   while true do
-    local place, first = nextPlace(line, publish, clock, now, roomIn(lock, now))
+    local place, first = nextPlace(line, publish, clock, now, roomIn(lock, isFree, now))
     if not first or (asker and place and place.owner == asker) then
       return nil
     end
-    if isFree then
-      leftUntil = leaveToOthers(line, publish, clock, now, listeners)
-    end
+    local leftUntil = isFree and leaveToOthers(line, publish, clock, now, listeners)
     if not place and not (isFree and (leftUntil or not asker)) then
       return nil
     elseif not place or not place.lease or leftUntil or not grantTo(line, publish, clock, place, now) then

@@ -5,19 +5,22 @@ local LONGEST_HEAD_START = 5000
 -- How many readers are told at once.
 local MOST_READERS = 128
 
+local function anybodyFits()
+  return true
+end
+
 local function nobodyFits()
   return nil
 end
 
 -- Which places a lock has room for: all if it is free, those that want one of the permits that are left, or readers in
 -- front if others read.
-local function roomIn(lock, now)
+local function roomIn(lock, isFree, now)
+  if isFree then
+    return anybodyFits
+  end
   local kind = typeOf(lock)
-  if kind == 'none' then
-    return function()
-      return true
-    end
-  elseif kind == 'zset' then
+  if kind == 'zset' then
     local held = redis.call('ZCOUNT', lock, '(' .. now, '+inf')
     return function(place)
       return (place.permits or 0) > held
@@ -86,7 +89,7 @@ end
 local function tellLine(lock, publish, clock, listeners)
   local line, now = lineOf(lock), serverTime()
   local isFree = redis.call('EXISTS', lock) == 0
-  local _, first = nextPlace(line, publish, clock, now, roomIn(lock, now))
+  local _, first = nextPlace(line, publish, clock, now, roomIn(lock, isFree, now))
   if first then
     local leftUntil = isFree and leaveToOthers(line, publish, clock, now, listeners) or nil
     tellFirst(line, publish, now, first, isFree, leftUntil, listeners)
