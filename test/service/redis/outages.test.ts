@@ -152,7 +152,8 @@ describe('while Redis is away', () => {
     });
 
     it('if a call has noticed the outage', async () => {
-      const locks = open({ connection: redis.url, ...HOUR });
+      // A process that stands still for longer than outageTimeout refuses its callers without a line about an outage.
+      const locks = open({ connection: redis.url, ...HOUR, commandTimeout: 2_000, outageTimeout: 6_000 });
       const lost: unknown[] = [];
       locks.on('lost', ({ name }) => lost.push(name));
       const lease = await locks.acquire('order');
