@@ -10,7 +10,8 @@ describe('the command line on a cluster', () => {
   let locks: LockService;
   beforeAll(async () => {
     cluster = await startCluster();
-    locks = createLockService({ connection: { nodes: cluster.nodes }, logger: { warn: () => {}, error: () => {} } });
+    const logger = { warn: () => {}, error: () => {} };
+    locks = createLockService({ connection: { nodes: cluster.nodes }, commandTimeout: '30s', logger });
   });
   afterAll(async () => {
     await locks?.close();

@@ -257,7 +257,7 @@ describe.each(STORES)('a detached lock in %s', (store) => {
     it('is lost when its lease ends first, and both owners are released', async () => {
       const [ann, bob] = await world.processes(2);
       for (const disturbance of [answerLost, refused]) {
-        const lease = await ann.locks.acquire('order', { leaseTime: 500 });
+        const lease = await ann.locks.acquire('order', { leaseTime: 1_500 });
         const lost: LockEvents['lost'][] = [];
         const forget = ann.locks.on('lost', (event) => lost.push(event));
         const { signal } = lease;
