@@ -68,7 +68,7 @@ export const SUITES = {
     takes: '1 min, and Go',
   },
   peers: {
-    about: 'the packed library and five others under the same twelve faults, and what two checkers say',
+    about: 'the packed library and five others under the same fourteen faults, and what two checkers say',
     takes: '40 min, and the npm registry; Go for the second checker',
   },
   soak: {

@@ -9,6 +9,7 @@ export interface RecordingOptions<Line> {
   readonly program: string;
   /** Whether it is JavaScript, which needs no loader. */
   readonly isPlain?: boolean;
+  readonly nodeOptions?: readonly string[];
   /** Called for each record. */
   record(line: Line): void;
   /** Called when the process was killed. */
@@ -34,9 +35,9 @@ export class RecordingProcess<Spec extends { readonly process: string }, Line ex
     readonly spec: Spec,
     private readonly options: RecordingOptions<Line>,
   ) {
-    const { program, record, isPlain = false } = options;
+    const { program, record, isPlain = false, nodeOptions = [] } = options;
     const loader = isPlain ? [] : ['--import', './test/support/jest/typescript-loader.mjs'];
-    const child = spawn(process.execPath, [...loader, program, JSON.stringify(spec)], {
+    const child = spawn(process.execPath, [...nodeOptions, ...loader, program, JSON.stringify(spec)], {
       stdio: ['pipe', 'pipe', 'pipe'],
       env: { ...process.env, NODE_OPTIONS: '' },
     });

@@ -7,7 +7,7 @@ import { NestFactory } from '@nestjs/core';
 import { Redis } from 'ioredis';
 
 /** @typedef {{ url: string, sentinels?: { name: string, sentinels: { host: string, port: number }[] }, lease: number,
- *   commandTimeout: number }} Settings */
+ *   commandTimeout: number, keepWhileBlocked?: number }} Settings */
 /** @typedef {(isHeld: () => boolean) => Promise<void>} Body */
 /** @typedef {{ hold(name: string, wait: number, body: Body): Promise<void>, observe?(body: () => unknown): unknown,
  *   close(): Promise<unknown> }} Opened */
@@ -20,7 +20,7 @@ const IOREDIS_LOCK_DELAY = 50;
 
 /** @type {Record<string, (settings: Settings) => Promise<Opened>>} */
 export const OPEN = {
-  async 'nestjs-redis-lock'({ url, sentinels, lease, commandTimeout }) {
+  async 'nestjs-redis-lock'({ url, sentinels, lease, commandTimeout, keepWhileBlocked }) {
     const { DistributedLock, LockService, RedisLockModule } = await import('nestjs-redis-lock');
     class Jobs {
       observed(body) {
@@ -29,7 +29,8 @@ export const OPEN = {
     }
     decorate(DistributedLock('observed'), Jobs);
     const logger = { warn: () => {}, error: () => {} };
-    const options = { connection: sentinels ?? url, watchdogTimeout: lease, commandTimeout, logger };
+    const connection = sentinels ?? url;
+    const options = { connection, watchdogTimeout: lease, commandTimeout, keepWhileBlocked, logger };
     const app = await start([RedisLockModule.forRoot(options)], Jobs);
     const locks = app.get(LockService);
     return {

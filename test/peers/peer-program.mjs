@@ -3,6 +3,7 @@
 import { createInterface } from 'node:readline';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { Observable } from 'rxjs';
+import { LiveHeap } from '../support/runtime/live-heap.mjs';
 import { OPEN } from './libraries.mjs';
 
 const { process: title, library, settings, callers, body, wait, pause } = JSON.parse(process.argv[2]);
@@ -23,10 +24,18 @@ let calls = 0;
 let running = true;
 const loops = [];
 
-/** Works for `time` ms, and stops when the library says that the lock is lost. */
+/**
+ * Works for `time` ms, or as long as the task takes, and stops when the library says that the lock is lost.
+ *
+ * @param {number | (() => Promise<void>)} time
+ */
 async function work(call, time, isHeld) {
   say({ kind: 'granted', call });
-  const end = now() + time;
+  let end = typeof time === 'number' ? now() + time : Number.POSITIVE_INFINITY;
+  const task = typeof time === 'number' ? undefined : time();
+  task?.finally(() => {
+    end = now() + 2 * STEP;
+  });
   while (now() < end) {
     await sleep(Math.min(STEP, Math.max(1, end - now())));
     const at = now();
@@ -39,6 +48,7 @@ async function work(call, time, isHeld) {
   say({ kind: 'release-asked', call });
 }
 
+/** @returns whether it has got the lock */
 async function call(time = body, patience = wait) {
   const name = `${title}/${++calls}`;
   let isInside = false;
@@ -52,6 +62,7 @@ async function call(time = body, patience = wait) {
   } catch (error) {
     say({ kind: isInside ? 'failed' : 'refused', call: name, error: error.name, message: String(error.message) });
   }
+  return isInside;
 }
 
 async function loop() {
@@ -78,10 +89,27 @@ async function observe(time) {
   }
 }
 
+async function block(time) {
+  await sleep(10 * STEP);
+  Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, time);
+}
+
+async function collect(time, patience) {
+  const heap = await LiveHeap.fill();
+  await call(async () => say({ kind: 'collected', longest: await heap.churn(time) }), patience);
+}
+
+async function insist(time, patience) {
+  while (!(await call(time, patience)));
+}
+
 const commands = {
   go: () => loops.push(...Array.from({ length: callers }, loop)),
   once: (time, patience) => loops.push(call(time, patience)),
+  insist: (time, patience) => loops.push(insist(time, patience)),
   observe: (time) => loops.push(observe(time)),
+  block: (time, patience) => loops.push(call(() => block(time), patience)),
+  collect: (time, patience) => loops.push(collect(time, patience)),
 };
 createInterface({ input: process.stdin })
   .on('line', (line) => {

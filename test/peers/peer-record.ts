@@ -4,6 +4,8 @@ import { History, type HistoryRecord } from '../chaos/history.js';
 export type PeerRecord = { readonly at: number; readonly process: string } & (
   | { readonly kind: 'ready' | 'ended' | 'crashed' }
   | { readonly kind: 'unhandled' | 'warned'; readonly message: string }
+  /** The longest garbage collection, in milliseconds. */
+  | { readonly kind: 'collected'; readonly longest: number }
   | { readonly kind: 'sent' | 'granted' | 'release-asked'; readonly call: string }
   /** The library said at this moment that the caller held the lock, or that it had lost it. */
   | { readonly kind: 'held' | 'lost'; readonly call: string }

@@ -2,6 +2,8 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { machineTime } from '../chaos/history.js';
 import { RecordingProcess } from '../chaos/recording-process.js';
 import { startTcpProxy, type TcpProxy } from '../support/network/tcp-proxy.js';
+// @ts-expect-error: this module has no types.
+import { SMALL_HEAP } from '../support/runtime/live-heap.mjs';
 import { type RedisSentinel, startSentinel } from '../support/servers/redis-sentinel.js';
 import { type RedisServer, startRedis } from '../support/servers/redis-server.js';
 import { ServerClock } from '../support/servers/server-clock.js';
@@ -13,6 +15,8 @@ import { type Fault, FIXED_LEASE, type Library } from './promises.js';
 export const LEASE = 2_000;
 export const WAIT = 10_000;
 export const COMMAND_TIMEOUT = 1_000;
+/** An option of this library, where the event loop is blocked. */
+const KEEP_WHILE_BLOCKED = 120_000;
 const PROCESSES = 3;
 /** The longest time that is waited for a grant, in milliseconds. */
 const SERVED_WITHIN = 20_000;
@@ -36,6 +40,8 @@ export interface CellOutcome {
   readonly records: readonly PeerRecord[];
   /** What else was seen. */
   readonly notes: readonly string[];
+  /** Whether another caller got the lock before the body of the first one had ended, where a fault asks that. */
+  readonly isLost?: boolean | undefined;
 }
 
 /** The load where nothing about the body matters. */
@@ -53,6 +59,7 @@ export class PeerRun {
   private redis?: RedisServer;
   private sentinel?: RedisSentinel;
   private clock?: ServerClock;
+  private isLost?: boolean;
 
   private constructor(private readonly library: Library) {}
 
@@ -68,15 +75,14 @@ export class PeerRun {
       await run.sentinel?.stop();
       run.clock?.remove();
     }
-    const { records, notes } = run;
-    return { records, notes };
+    return { records: run.records, notes: run.notes, isLost: run.isLost };
   }
 
-  private async start(load: Load, { env = {}, withSentinel = false } = {}): Promise<void> {
+  private async start(load: Load, { env = {}, withSentinel = false, keepWhileBlocked = 0 } = {}): Promise<void> {
     if (withSentinel) this.sentinel = await startSentinel();
     else this.redis = await startRedis({ env });
     for (let i = 1; i <= PROCESSES; i++) {
-      const common = { lease: LEASE, commandTimeout: COMMAND_TIMEOUT };
+      const common = { lease: LEASE, commandTimeout: COMMAND_TIMEOUT, keepWhileBlocked };
       const settings =
         this.sentinel === undefined
           ? { ...common, url: (await this.proxy()).url }
@@ -87,6 +93,7 @@ export class PeerRun {
         new RecordingProcess(spec, {
           program: 'test/peers/peer-program.mjs',
           isPlain: true,
+          nodeOptions: [`--max-old-space-size=${SMALL_HEAP}`],
           record: (record) => void this.records.push(record),
           crashed: (at) => void this.records.push({ at, process: title, kind: 'crashed' }),
           endsWithin: 30_000,
@@ -247,6 +254,34 @@ export class PeerRun {
     for (const process of others) process.tell(`once 100 ${WAIT}`);
     await until(() => this.count('returned') + this.count('refused') + this.count('failed') === PROCESSES, 30_000);
   }
+
+  async block(): Promise<void> {
+    await this.start(IDLE, { keepWhileBlocked: KEEP_WHILE_BLOCKED });
+    await this.hold(`block ${LEASE + 1_500} ${WAIT}`);
+  }
+
+  async collect(): Promise<void> {
+    await this.start(IDLE, { keepWhileBlocked: KEEP_WHILE_BLOCKED });
+    await this.hold(`collect ${LEASE} ${WAIT}`);
+    // A body that is told of the loss ends earlier.
+    await until(() => this.count('collected') > 0);
+    const [longest] = this.records.flatMap((record) => (record.kind === 'collected' ? [record.longest] : []));
+    if (longest <= LEASE) throw new Error(`The longest collection took ${longest} ms`);
+    this.notes.push(`a collection of ${longest.toFixed(0)} ms`);
+  }
+
+  /** The first process holds the lock for as long as this command takes, and the others want it meanwhile. */
+  private async hold(command: string): Promise<void> {
+    const [holder, ...others] = this.processes;
+    holder.tell(command);
+    await until(() => this.count('granted') > 0, 5 * 60_000);
+    // Not for longer than a lease, because redlock would count the lock as lost when it gets it.
+    for (const process of others) process.tell(`insist 100 ${LEASE / 2}`);
+    await until(() => this.count('returned') + this.count('failed') === PROCESSES, 5 * 60_000);
+    const of = (record: PeerRecord) => record.process === holder.spec.process;
+    const end = this.records.find((record) => record.kind === 'release-asked' && of(record))!.at;
+    this.isLost = this.records.some((record) => record.kind === 'granted' && !of(record) && record.at < end);
+  }
 }
 
 const { prototype } = PeerRun;
@@ -264,4 +299,6 @@ const FAULT: Readonly<Record<Fault, (this: PeerRun) => Promise<void>>> = {
   'waiters that leave': prototype.leave,
   'decorated method that returns an Observable': prototype.observable,
   'body longer than the lease': prototype.outlast,
+  'event loop blocked past its lease': prototype.block,
+  'long garbage collection': prototype.collect,
 };

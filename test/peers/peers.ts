@@ -1,4 +1,4 @@
-// npm run suite -- peers: this library as it is packed, and its peers, under the same twelve faults. Two checkers judge
+// npm run suite -- peers: this library as it is packed, and its peers, under the same fourteen faults. Two checkers judge
 // the histories, which are written to node_modules/.cache/peers.
 //   --repeats 3                     how often, each time in another order
 //   --lanes 1                       how many of these run at the same time
@@ -182,6 +182,8 @@ function cell(fault: Fault, library: Library, runs: readonly Run[]): string {
   const longest = Math.max(...own.map((run) => run.longest));
   const exclusive = bad.length === 0 ? '✓' : `✗ ${bad.length}/${own.length}, ${(longest / 1_000).toFixed(1)} s`;
   const mark = NOT_PROMISED[fault].get(library) === '' ? '' : ' †';
+  const lost = own.filter(({ isLost }) => isLost).length;
+  const kept = own[0].isLost === undefined ? '' : lost === 0 ? ', kept' : `, lost ${lost}/${own.length}`;
   const pauses = own.map(({ pause }) => pause).sort((one, other) => one - other);
-  return `${exclusive}${mark}, ${(pauses[pauses.length >> 1] / 1_000).toFixed(1)} s`;
+  return `${exclusive}${mark}${kept}, ${(pauses[pauses.length >> 1] / 1_000).toFixed(1)} s`;
 }

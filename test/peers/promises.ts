@@ -33,6 +33,8 @@ export const FAULTS = [
   'waiters that leave',
   'decorated method that returns an Observable',
   'body longer than the lease',
+  'event loop blocked past its lease',
+  'long garbage collection',
 ] as const;
 export type Fault = (typeof FAULTS)[number];
 
@@ -44,20 +46,22 @@ const FIXED = 'the lease is documented as fixed';
 const UNDOCUMENTED = 'Observables are not mentioned';
 const ON_FAILED_RENEWAL = 'a holder is documented to be told when a renewal has failed, not by when';
 
+const WITHOUT_RENEWALS = new Map<Library, string>([
+  ['nestjs-redis-lock', ''],
+  ['redlock', ON_FAILED_RENEWAL],
+  ['redis-semaphore', ON_FAILED_RENEWAL],
+  ['redlock-universal', ON_FAILED_RENEWAL],
+  ['murlock', TELLS_NOTHING],
+  ['@microfleet/ioredis-lock', TELLS_NOTHING],
+]);
+
 /**
  * Where a library does not promise that only one caller holds the lock, and why, by its documentation. An empty text:
  * it promises that.
  */
 export const NOT_PROMISED: Readonly<Record<Fault, ReadonlyMap<Library, string>>> = {
   'holder killed': EVERYONE,
-  'holder stopped past its lease': new Map<Library, string>([
-    ['nestjs-redis-lock', ''],
-    ['redlock', ON_FAILED_RENEWAL],
-    ['redis-semaphore', ON_FAILED_RENEWAL],
-    ['redlock-universal', ON_FAILED_RENEWAL],
-    ['murlock', TELLS_NOTHING],
-    ['@microfleet/ioredis-lock', TELLS_NOTHING],
-  ]),
+  'holder stopped past its lease': WITHOUT_RENEWALS,
   'Redis restarted without its data': nobody('locks are lost with the data'),
   'replies lost': EVERYONE,
   "the holder's link half-open past its lease": new Map<Library, string>([
@@ -81,6 +85,8 @@ export const NOT_PROMISED: Readonly<Record<Fault, ReadonlyMap<Library, string>>>
     ['murlock', FIXED],
     ['@microfleet/ioredis-lock', `${FIXED}, unless one extends it`],
   ]),
+  'event loop blocked past its lease': WITHOUT_RENEWALS,
+  'long garbage collection': WITHOUT_RENEWALS,
 };
 
 /** What a library does not have at all, and why. */

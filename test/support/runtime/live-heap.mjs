@@ -1,12 +1,12 @@
 import { PerformanceObserver } from 'node:perf_hooks';
 import { setImmediate } from 'node:timers/promises';
 
-/** Some 480 MB in objects of 40 bytes. */
-const SIZE = 12_000_000;
+/** Some 640 MB in objects of 40 bytes. */
+const SIZE = 16_000_000;
 const STEP = 1_000_000;
 
 /** For `--max-old-space-size`: with less garbage than that, a process has to collect. In megabytes. */
-export const SMALL_HEAP = 600;
+export const SMALL_HEAP = 800;
 
 /** A heap of live objects. They are a chain whose links are scattered in memory, so one thread has to follow it slowly. */
 export class LiveHeap {
