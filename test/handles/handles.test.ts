@@ -128,7 +128,7 @@ describe.each(STORES)('handles in Redisson’s style, on %s', (store) => {
   });
 
   it('report at the release that the lock was lost, and their lease is of no more use', async () => {
-    const [locks, other] = await world.services(2, { watchdogTimeout: ms(300) });
+    const [locks, other] = await world.services(2, { watchdogTimeout: ms(3_000) });
     const lease = await locks.getLock('order').lock();
     await other.forceRelease('order');
     await until(() => !lease.held);
@@ -139,7 +139,7 @@ describe.each(STORES)('handles in Redisson’s style, on %s', (store) => {
   });
 
   it('do not count a scope whose lease was lost', async () => {
-    const [locks, other] = await world.services(2, { watchdogTimeout: ms(300) });
+    const [locks, other] = await world.services(2, { watchdogTimeout: ms(3_000) });
     const lock = locks.getLock('order');
     const lease = await lock.lock();
     await lease.run(async () => {

@@ -308,7 +308,7 @@ describe.each(STORES)('the multi-lock, on %s and another store', (store) => {
   });
 
   it('reports that a member was lost, and frees the others at its release', async () => {
-    const [one, other] = await here.services(2, { watchdogTimeout: ms(300) });
+    const [one, other] = await here.services(2, { watchdogTimeout: ms(3_000) });
     const two = await there.service();
     const lease = await one.getMultiLock(one.getLock('a'), two.getLock('b')).lock();
     expect(lease.signal.aborted).toBe(false);

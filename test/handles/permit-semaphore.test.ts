@@ -167,11 +167,11 @@ describe.each(STORES)('a permit-expirable semaphore in %s', (store) => {
   });
 
   it('renews a permit that was acquired without a lease time', async () => {
-    const [ann, bob] = await world.services(2, { watchdogTimeout: ms(1_200) });
+    const [ann, bob] = await world.services(2, { watchdogTimeout: ms(3_000) });
     const [kept, free] = [ann, bob].map((locks) => locks.getPermitExpirableSemaphore('licences'));
     await kept.trySetPermits(1);
     const id = await kept.acquire();
-    expect(await free.tryAcquire(3_000)).toBeNull();
+    expect(await free.tryAcquire(4_500)).toBeNull();
     await kept.release(id);
     expect(await free.tryAcquire()).not.toBeNull();
   });
@@ -186,7 +186,7 @@ describe.each(STORES)('a permit-expirable semaphore in %s', (store) => {
   });
 
   it('emits that a renewed permit was lost when somebody else released it', async () => {
-    const [ann, bob] = await world.services(2, { watchdogTimeout: ms(300) });
+    const [ann, bob] = await world.services(2, { watchdogTimeout: ms(3_000) });
     const lost: unknown[] = [];
     ann.on('lost', (event) => lost.push(event));
     await ann.getPermitExpirableSemaphore('licences').trySetPermits(2);

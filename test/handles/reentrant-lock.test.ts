@@ -64,7 +64,7 @@ describe.each(STORES)('re-entrant lock, acceptance, on %s', (store) => {
   });
 
   it('renewal stops after an interrupted (aborted) try-lock', async () => {
-    const [process, other] = await world.processes(2, { watchdogTimeout: ms(450) });
+    const [process, other] = await world.processes(2, { watchdogTimeout: ms(3_000) });
     const holder = await other.locks.acquire('order');
     const abort = new AbortController();
     const waiting = errorOf(process.locks.tryAcquire('order', { waitTime: '20s', signal: abort.signal }));
@@ -72,7 +72,7 @@ describe.each(STORES)('re-entrant lock, acceptance, on %s', (store) => {
     abort.abort();
     expect(await waiting).toBeInstanceOf(LockAbortedError);
     await holder.release();
-    await sleep(500);
+    await sleep(1_200); // a renewal would fall due
     expect(process.backend.count('renew')).toBe(0);
     expect(await other.locks.isLocked('order')).toBe(false);
   });

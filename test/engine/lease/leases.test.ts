@@ -238,7 +238,7 @@ describe.each(STORES)('leases, on %s', (store) => {
   describe('extend()', () => {
     it('lets a fixed lease end that long from now', async () => {
       const locks = await world.service();
-      const lease = await locks.acquire('order', { leaseTime: 500 });
+      const lease = await locks.acquire('order', { leaseTime: 4_000 });
       await lease.extend('10s');
       expect(lease.remainingTime()).toBeGreaterThan(5_000);
       expect((await locks.inspect('order')).owners[0].remainingTime).toBeGreaterThan(5_000);

@@ -171,8 +171,8 @@ describe.each<[string, () => RedisLockOptions]>([
   });
 
   it('keeps the lock for several leases when it takes so long', async () => {
-    const slow = await startApp({ providers: [Orders] }, { ...options(), watchdogTimeout: 1_200 });
-    const held = slow.get(Orders).outlast('1', 3_600);
+    const slow = await startApp({ providers: [Orders] }, { ...options(), watchdogTimeout: 2_400 });
+    const held = slow.get(Orders).outlast('1', 6_000);
     await until(async () => slow.locks.isLocked('order:1'));
     await expect(app.get(Orders).fail('1')).rejects.toThrow(LockBusyError);
     expect(await held).toBe(true);

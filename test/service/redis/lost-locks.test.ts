@@ -60,12 +60,12 @@ describe('a lock service on Redis', () => {
     });
 
     it('but not when Redis is away for less than the lease', async () => {
-      const locks = await world.service({ watchdogTimeout: ms(3_000), commandTimeout: 300 });
+      const locks = await world.service({ watchdogTimeout: ms(6_000), commandTimeout: 300 });
       const lease = await locks.acquire('order');
       world.redis.pause();
-      await sleep(1_400); // a renewal falls due
+      await sleep(2_400); // a renewal falls due
       world.redis.resume();
-      await sleep(1_800); // longer than the lease since it was acquired
+      await sleep(3_900); // longer than the lease since it was acquired
       expect(lease.held).toBe(true);
       await lease.release();
     });
