@@ -81,7 +81,7 @@ if limit`,
 export const keepsPlaces: readonly Change[] = [
   ['if leaveLine(line, owner) == 1 then', "if redis.call('ZSCORE', line.places, owner) then"],
   ['leaveLine(line, owner)\nif counter then', 'if counter then'],
-  ['leaveLine(line, owner)\nreserveTokens', 'reserveTokens'],
+  ['local wasInLine = leaveLine(line, owner) == 1', 'local wasInLine = false'],
   // Who is granted a permit has to leave, or all permits are granted to one place.
   ['leaveLine(line, owner)\nreturn true', 'if place.permits then\nleaveLine(line, owner)\nend\nreturn true'],
 ];
@@ -111,4 +111,9 @@ export const forgetsTheNewest: readonly Change[] = [
     "redis.pcall('HSET', key, client, string.format('%.0f', number), unpack(fields))",
     "redis.pcall('HDEL', key, client, unpack(fields))",
   ],
+];
+
+/** Of several permits that are free, only one is granted to the line. */
+export const grantsOnePermit: readonly Change[] = [
+  ['elseif not place.permits then\nreturn { place.lease', 'else\nreturn { place.lease'],
 ];

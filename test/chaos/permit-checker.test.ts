@@ -135,6 +135,24 @@ describe('the history checker, of semaphores and latches', () => {
     expect(rulesBroken(made, expect3)).toContain('served in time');
     expect(rulesBroken(made, { ...expect3, permits: new Map([['pool', 2]]) })).toEqual([]);
   });
+
+  it('finds a permit for which somebody waits while others are granted', () => {
+    const made = (last: number) => {
+      const steps = new History();
+      const add = (at: number, event: HistoryEvent) => steps.add('a', at, event);
+      add(0, sent('a/1', 'pool', { permits: 2 }));
+      add(1, granted('a/1', { permits: 2 }));
+      for (const call of ['a/2', 'a/3']) add(2, sent(call));
+      add(10, asked('a/1'));
+      add(11, answered('a/1'));
+      add(50, granted('a/2'));
+      add(last, granted('a/3'));
+      return steps;
+    };
+    const expected = { permits: new Map([['pool', 2]]), servedWithin: 60 };
+    expect(rulesBroken(made(65), expected)).toEqual([]);
+    expect(rulesBroken(made(100), expected)).toEqual(['served in time']);
+  });
 });
 
 describe('the history checker, of semaphores and latches that are broken', () => {

@@ -58,7 +58,7 @@ export function notPassedOver(most: number): Rule {
  * @param permits how many permits there are, by the semaphore's name. A semaphore counts as free while it has enough
  *   permits for one of the waiting callers. A lock with `permits` counts as free while it has room for every caller
  * @param most how many milliseconds may pass between one holder and the next: a few round trips to the backend. Of several
- *   places, each grant begins that time anew, because callers hold them for less time than an answer takes
+ *   permits that are free, each has that time
  * @param since when the faults were over
  * @param lapseNoticed how much later the first in line may learn that a lease has ended which nobody released: when it
  *   refreshes its place, because its timer is that of an earlier holder
@@ -70,35 +70,63 @@ export function servedInTime(permits: ReadonlyMap<string, number>, most: number,
     for (const [lock, steps] of stepsByLock(digest)) {
       const total = permits.get(lock) ?? room.get(lock) ?? 1;
       const wishes: number[] = [];
-      const isFree = () => total - taken >= Math.max(1, ...wishes);
-      let taken = 0;
+      const free = new FreePermits(total);
       let waiters = 0;
-      let free: Instant | undefined;
-      let lapsed = false;
+      let waited: Instant | undefined;
       for (const step of steps) {
-        const allowed = most + (lapsed ? lapseNoticed : 0);
-        if (isFree() && waiters > 0 && free !== undefined && step.at.at - Math.max(free.at, since) > allowed) {
-          const waited = `${(step.at.at - free.at).toFixed(1)} ms`;
-          violations.push({
-            rule: 'served in time',
-            message: `${lock} stood free for ${waited} while ${waiters} waited`,
-            at: step.at,
-            lock,
-            calls: [step.call],
-          });
+        const needed = Math.max(1, ...wishes);
+        const longest = waiters > 0 ? free.latestOf(needed) : undefined;
+        if (longest !== undefined && waited !== undefined) {
+          const from = Math.max(longest.at.at, waited.at);
+          const allowed = most + (longest.lapsed ? lapseNoticed : 0);
+          if (step.at.at - Math.max(from, since) > allowed) {
+            const rest = total === 1 ? 'stood free' : `had ${free.count} of ${total} permits free`;
+            violations.push({
+              rule: 'served in time',
+              message: `${lock} ${rest} for ${(step.at.at - from).toFixed(1)} ms while ${waiters} waited`,
+              at: step.at,
+              lock,
+              calls: [step.call],
+            });
+          }
         }
-        const stoodFree = isFree() && waiters > 0;
-        taken += step.taken;
-        if (step.taken < 0) lapsed = step.lapsed ?? false;
+        free.take(step);
         if (step.wish > 0) wishes.push(step.wish);
         else if (step.wish < 0) wishes.splice(wishes.indexOf(-step.wish), 1);
+        if (waiters === 0 || Math.max(1, ...wishes) < needed) waited = step.at;
         waiters += step.waiters;
-        if (!isFree() || waiters === 0) free = undefined;
-        else if (!stoodFree || step.taken > 0) free = step.at;
       }
     }
     return violations;
   };
+}
+
+/** The permits that nobody has. Whoever is granted one is given that which was free for longest. */
+class FreePermits {
+  private readonly permits: { readonly at: Instant; readonly lapsed: boolean }[];
+  /** How many more are held than there are: readers share a lock. */
+  private owed = 0;
+
+  constructor(total: number) {
+    const start = { at: Number.NEGATIVE_INFINITY, order: 0 };
+    this.permits = Array.from({ length: total }, () => ({ at: start, lapsed: false }));
+  }
+
+  get count(): number {
+    return this.permits.length;
+  }
+
+  /** Of this many that were free for longest, the one that became free last. */
+  latestOf(count: number): { readonly at: Instant; readonly lapsed: boolean } | undefined {
+    return this.permits[count - 1];
+  }
+
+  take({ taken, at, lapsed = false }: Step): void {
+    for (let i = 0; i < taken; i++) if (this.permits.shift() === undefined) this.owed++;
+    for (let i = 0; i > taken; i--)
+      if (this.owed > 0) this.owed--;
+      else this.permits.push({ at, lapsed });
+  }
 }
 
 /** How many may hold each lock with `permits` according to the caller that lets fewest hold it. */

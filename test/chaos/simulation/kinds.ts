@@ -42,6 +42,10 @@ export interface ScheduleKind {
   readonly longLeases?: boolean;
   /** How long leases are that are renewed, chosen between these two. Default: 300 to 1,000 ms, or much longer. */
   readonly leases?: readonly [least: number, most: number];
+  /** How long a place in line is kept that is not refreshed, chosen between these two. Default: 200 to 600 ms. */
+  readonly waiterTimeouts?: readonly [least: number, most: number];
+  /** How many permits there are at most. Default: 4. */
+  readonly mostPermits?: number;
   /** The servers are always a cluster: each name is in a slot of its own, so several names are acquired one by one. */
   readonly scattered?: boolean;
   /** Processes have a thread that renews for so long while their event loop is blocked, in milliseconds. */
@@ -385,9 +389,11 @@ export const KINDS = {
   },
   /** Fixed leases that end while others hold the same lock or semaphore, on a slow network. */
   overdue: {
-    errands: { placeOverdue: 2, placeLong: 1, placeHurry: 4, seatOverdue: 2, seatLong: 1, seat: 4 },
+    errands: { placeOverdue: 2, placesOverdue: 3, placeLong: 1, placeHurry: 4, seatOverdue: 2, seatLong: 1, seat: 4 },
     afterwards: { place: 2, seat: 1 },
     ...CALM,
+    waiterTimeouts: [1_200, 2_400],
+    mostPermits: 8,
     prompt: true,
     flawless: false,
   },

@@ -36,7 +36,7 @@ const IDLE_WITHIN = 11_000;
 const SHORT_LEASES = [300, 1_000] as const;
 const LONG_LEASES = [60_000, 120_000] as const;
 
-const LONGEST_WAITER_TIMEOUT = 600;
+const WAITER_TIMEOUTS = [200, 600] as const;
 
 /**
  * Within how many milliseconds a caller of several locks must be served in a crowd. This is less than the crowd lasts.
@@ -137,7 +137,8 @@ export class Simulation {
     this.longestStay = chance.pick([2, 20, 60]);
     this.variety = chance.whole(1, 3);
     const mishaps: readonly string[] = [...this.kind.faults, ...this.kind.eitherOf];
-    this.shared = new SharedObjects(this.fork(), mishaps.includes('crash') || mishaps.includes('shutDown'));
+    const mortal = mishaps.includes('crash') || mishaps.includes('shutDown');
+    this.shared = new SharedObjects(this.fork(), mortal, this.kind.mostPermits);
     if (this.kind.afterwards !== undefined) this.caretaker = new Caretaker(this.shared, mishaps.includes('loseData'));
   }
 
@@ -176,7 +177,7 @@ export class Simulation {
     const release = RELEASE ?? (this.seed % 2 === 0 ? 'background' : 'confirmed');
     const settings = {
       watchdogTimeout: chance.whole(shortest, longest),
-      waiterTimeout: chance.whole(200, LONGEST_WAITER_TIMEOUT),
+      waiterTimeout: chance.whole(...this.waiterTimeouts),
       release,
       library: chance.pick(['ioredis', 'node-redis'] as const),
       keepWhileBlocked: this.kind.keepWhileBlocked,
@@ -195,6 +196,10 @@ export class Simulation {
   ): void {
     const until = this.time.now + duration;
     this.history.add('server', this.time.now, { kind: 'upset', until, reason, ...details });
+  }
+
+  private get waiterTimeouts(): readonly [least: number, most: number] {
+    return this.kind.waiterTimeouts ?? WAITER_TIMEOUTS;
   }
 
   private fork(): SeededRandom {
@@ -335,7 +340,7 @@ export class Simulation {
     const verdict = checkHistory(this.history, {
       permits: this.shared.permits,
       servedWithin,
-      lapseNoticed: LONGEST_WAITER_TIMEOUT / 3,
+      lapseNoticed: this.waiterTimeouts[1] / 3,
       severalWithin: this.kind.mostFaults === 0 ? SEVERAL_WITHIN : undefined,
       reportedWithin: this.standsStill ? undefined : REPORTED_WITHIN,
       lossesReportedWithin: REPORTED_WITHIN,

@@ -75,6 +75,15 @@ const placeOverdue: Errand = async (caller) => {
   await recorded?.release();
 };
 
+/** Holds all places until their leases end at once. */
+const placesOverdue: Errand = async (caller) => {
+  const leaseTime = caller.chance.whole(1_000, 1_500);
+  const places = Array.from({ length: caller.shared.total(PLACES) }, () => take(caller, { leaseTime }));
+  const recorded = await Promise.all(places);
+  await caller.process.sleep(leaseTime + caller.chance.between(500, 1_500));
+  await Promise.all(recorded.map((each) => each?.release()));
+};
+
 /** Holds a place for much longer than a lease that is not renewed. */
 const placeLong: Errand = async (caller) => {
   const recorded = await take(caller);
@@ -90,5 +99,6 @@ export const PLACE_ERRANDS = {
   placeAbort,
   placeFixed,
   placeOverdue,
+  placesOverdue,
   placeLong,
 };

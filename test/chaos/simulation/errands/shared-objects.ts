@@ -34,13 +34,15 @@ export class SharedObjects {
   /**
    * @param mortal whether processes may end while they hold permits. Permits that are only counted are then lost, so
    *   nobody waits for them without a limit
+   * @param most how many permits of each there are at most
    */
   constructor(
     chance: SeededRandom,
     readonly mortal: boolean,
+    most = 4,
   ) {
-    const pool = chance.whole(1, 4);
-    const seats = chance.whole(1, 4);
+    const pool = chance.whole(1, most);
+    const seats = chance.whole(1, most);
     this.permits = new Map([
       [POOL, pool],
       [SEATS, seats],
