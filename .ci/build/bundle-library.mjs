@@ -214,7 +214,8 @@ function compact() {
     async renderChunk(code, { isDynamicEntry }) {
       const options = { compress: false, mangle: false, module: false };
       // Nobody debugs the translated scripts.
-      if (isDynamicEntry) return (await minify(code, { ...options, mangle: true, format: { ecma: 2020 } })).code;
+      const whole = { compress: true, mangle: true, toplevel: true };
+      if (isDynamicEntry) return (await minify(code, { ...options, ...whole, format: { ecma: 2020 } })).code;
       return (await minify(code, { ...options, format: { beautify: true, indent_level: 0, ecma: 2020 } })).code;
     },
   };

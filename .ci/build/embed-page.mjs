@@ -1,5 +1,5 @@
 // Embeds lib/dashboard/page/* into one TypeScript module, as embed-lua.mjs does with the scripts: the page is wherever
-// the library is.
+// the library is. Comments and indentation stay here: browsers do not need them. Lines stay lines.
 import { createHash } from 'node:crypto';
 import { existsSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { extname } from 'node:path';
@@ -18,10 +18,18 @@ const files = readdirSync(folder)
   .map((name) => {
     const type = TYPES[extname(name)];
     if (type === undefined) throw new Error(`lib/dashboard/page/${name}: no content type is known for it`);
-    const text = readFileSync(new URL(name, folder), 'utf8');
+    const text = withoutComments(readFileSync(new URL(name, folder), 'utf8'));
     const etag = `"${createHash('sha256').update(text).digest('base64url').slice(0, 16)}"`;
     return `  ${JSON.stringify(name)}: { type: ${JSON.stringify(type)}, etag: ${JSON.stringify(etag)}, text: \`${text.replace(/[`\\]|\$\{/g, '\\$&')}\` },\n`;
   });
+
+/** Of comments, only those that have lines for themselves. */
+function withoutComments(text) {
+  return text
+    .replace(/^ *\/\*.*?\*\/\n/gms, '')
+    .replace(/^ *\/\/.*\n/gm, '')
+    .replace(/^ +/gm, '');
+}
 
 const text = `// Generated from page/* by .ci/build/embed-page.mjs. Do not edit.
 export const PAGE_FILES: Readonly<Record<string, { readonly type: string; readonly etag: string; readonly text: string }>> = {
