@@ -80,10 +80,15 @@ if limit`,
 /** A place stays in line until it lapses, although its caller has left the line or holds the lock. */
 export const keepsPlaces: readonly Change[] = [
   ['if leaveLine(line, owner) == 1 then', "if redis.call('ZSCORE', line.places, owner) then"],
-  ['leaveLine(line, owner)\nif counter then', 'if counter then'],
-  ['local wasInLine = leaveLine(line, owner) == 1', 'local wasInLine = false'],
+  ['leaveLine(line, owner, TOLD_UNTIL)', "redis.call('ZREM', line.lapses, TOLD_UNTIL)"],
   // Who is granted a permit has to leave, or all permits are granted to one place.
-  ['leaveLine(line, owner)\nreturn true', 'if place.permits then\nleaveLine(line, owner)\nend\nreturn true'],
+  [
+    'leaveLine(line, owner, HEAD_START_UNTIL, TOLD_UNTIL)',
+    `redis.call('ZREM', line.lapses, HEAD_START_UNTIL, TOLD_UNTIL)
+if place.permits then
+leaveLine(line, owner)
+end`,
+  ],
 ];
 
 /** A permit whose lease has ended is available, and is available once more when it is given back. */
