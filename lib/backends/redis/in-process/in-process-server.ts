@@ -124,12 +124,13 @@ export class InProcessServer implements CommandServer {
    * @throws NotInProcessError for what this server does not know
    */
   execute(name: string, args: readonly string[]): Reply {
-    const command = COMMANDS[name.toUpperCase()];
-    if (command === undefined) throw new NotInProcessError(`the command ${name.toUpperCase()}`);
+    const upper = name.toUpperCase();
+    const command = COMMANDS[upper];
+    if (command === undefined) throw new NotInProcessError(`the command ${upper}`);
     if (args.length < command.least || args.length > command.most)
       throw redisError(`ERR wrong number of arguments for '${name.toLowerCase()}' command`);
     if (this.slot !== undefined) this.checkSlots(command.keys(args), this.slot);
-    this.checkPermitted(name.toUpperCase(), args);
+    this.checkPermitted(upper, args);
     return command.run(this, args);
   }
 
@@ -188,8 +189,8 @@ export class InProcessServer implements CommandServer {
   }
 
   private callFromScript(words: readonly LuaValue[]): LuaValue {
-    const [name, ...args] = words.map(toArgument);
-    return fromReply(this.execute(name as string, args));
+    const args = words.map(toArgument);
+    return fromReply(this.execute(args.shift() as string, args));
   }
 
   /** @throws Redis' error for a user without the right, a replica, and a full memory */

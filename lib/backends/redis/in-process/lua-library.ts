@@ -112,7 +112,9 @@ export class LuaLibrary {
   }
 
   unpack(table: LuaTable, first = 1, last = table.length): readonly LuaValue[] {
-    return Array.from({ length: Math.max(0, last - first + 1) }, (_value, n) => table.get(first + n));
+    const values: LuaValue[] = [];
+    for (let index = first; index <= last; index++) values.push(table.get(index));
+    return values;
   }
 
   error(value: LuaValue): never {
@@ -186,8 +188,9 @@ function text(value: LuaValue): string {
 
 /** Two numbers, or two strings, can be compared. */
 function refuseIncomparable(left: LuaValue, right: LuaValue): void {
+  if (typeof left === 'number' && typeof right === 'number') return;
   const [one, other] = [typeOf(left), typeOf(right)];
-  if (one === other && (one === 'number' || one === 'string')) return;
+  if (one === other && one === 'string') return;
   raise(one === other ? `attempt to compare two ${one} values` : `attempt to compare ${one} with ${other}`);
 }
 

@@ -8,12 +8,18 @@ export type LuaFunction = (...values: any[]) => LuaValue | readonly LuaValue[];
 /** A table: a list from 1 on, and fields. */
 export class LuaTable {
   readonly list: LuaValue[];
-  readonly fields: Map<LuaValue, LuaValue>;
+  /** Most tables are lists, which never need one. */
+  private map: Map<LuaValue, LuaValue> | undefined;
 
-  constructor(list: LuaValue[] = [], fields: Iterable<readonly [LuaValue, LuaValue]> = []) {
+  constructor(list: LuaValue[] = [], fields?: Iterable<readonly [LuaValue, LuaValue]>) {
     this.list = list;
-    this.fields = new Map(fields);
+    this.map = fields && new Map(fields);
     this.dropNilAtEnd();
+  }
+
+  get fields(): Map<LuaValue, LuaValue> {
+    this.map ??= new Map();
+    return this.map;
   }
 
   /** The value of `#`. A list with a gap has several lengths in Lua, so a script must not ask for it. */
@@ -23,19 +29,19 @@ export class LuaTable {
   }
 
   get(key: LuaValue): LuaValue {
-    return this.has(key) ? this.list[(key as number) - 1] : this.fields.get(key);
+    return this.has(key) ? this.list[(key as number) - 1] : this.map?.get(key);
   }
 
   set(key: LuaValue, value: LuaValue): void {
-    const { list, fields } = this;
+    const { list, map } = this;
     if (this.has(key)) {
       list[(key as number) - 1] = value;
       this.dropNilAtEnd();
-    } else if (value === undefined) fields.delete(key);
+    } else if (value === undefined) map?.delete(key);
     else if (key === list.length + 1) {
       list.push(value);
       this.moveFieldsToList();
-    } else fields.set(key, value);
+    } else this.fields.set(key, value);
   }
 
   private has(key: LuaValue): boolean {
@@ -48,11 +54,11 @@ export class LuaTable {
   }
 
   private moveFieldsToList(): void {
-    const { list, fields } = this;
-    while (fields.size > 0) {
-      const next = fields.get(list.length + 1);
+    const { list, map } = this;
+    while (map !== undefined && map.size > 0) {
+      const next = map.get(list.length + 1);
       if (next === undefined) return;
-      fields.delete(list.length + 1);
+      map.delete(list.length + 1);
       list.push(next);
     }
   }
