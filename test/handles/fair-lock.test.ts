@@ -8,7 +8,7 @@ import { answerAfter, refused } from '../support/watched/watched-backend.js';
 import { locked } from './locked.js';
 
 /** How long a dead waiter delays others. */
-const WAIT = 1_000;
+const WAIT = 2_500;
 
 describe.each(STORES)('the fair lock, on %s', (store) => {
   const world = openWorld(store);
