@@ -138,7 +138,7 @@ export function describeOutages(count: number): void {
       expect(lease.signal.reason).toBeInstanceOf(LockLostError);
       expect(await errorOf(service.acquire(name, { waitTime: 300 }))).toBeInstanceOf(LockUnavailableError);
       await expect(lease.release()).rejects.toThrow(LockLostError);
-      const waiting = service.acquire(name);
+      const waiting = service.acquire(name, { outageTimeout: '1m' });
       for (const node of most) await servers[node].start();
       await (await waiting).release();
     });
@@ -160,7 +160,7 @@ export function describeOutages(count: number): void {
     });
 
     it('restores the lock on servers that lost their data, one after the other', async () => {
-      const [one, other] = [open(), open()];
+      const [one, other] = [open(PATIENT), open()];
       const lease = await one.acquire(name);
       for (let node = 0; node < count; node++) {
         await servers[node].restart();
