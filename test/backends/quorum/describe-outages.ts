@@ -164,9 +164,11 @@ export function describeOutages(count: number): void {
       const lease = await one.acquire(name);
       for (let node = 0; node < count; node++) {
         await servers[node].restart();
-        await until(async () => (await ownersOn(node)).includes(lease.owner));
+        await until(async () => {
+          lease.assertHeld();
+          return (await ownersOn(node)).includes(lease.owner);
+        });
       }
-      expect(lease.held).toBe(true);
       expect(await other.tryAcquire(name)).toBeNull();
       await lease.release();
       for (let node = 0; node < count; node++) await until(async () => (await ownersOn(node)).length === 0);
