@@ -45,6 +45,11 @@ const measurements = {
     build();
     node('test/benchmark/import-time.mjs', ...args);
   },
+  /** What the thread of keepWhileBlocked costs. */
+  thread(...args) {
+    build();
+    node(...TYPESCRIPT, 'test/benchmark/thread.mjs', ...args);
+  },
   /** Locks in SQL compared with handwritten ones. */
   sql(...args) {
     build();
