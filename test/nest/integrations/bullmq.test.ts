@@ -33,7 +33,7 @@ class OrdersProcessor extends WorkerHost {
 }
 
 /** How long BullMQ regards a job as running without a sign of it, in milliseconds. */
-const JOB_LEASE = 1_000;
+const JOB_LEASE = 2_500;
 
 @Processor('parcels', { lockDuration: JOB_LEASE, stalledInterval: JOB_LEASE / 2 })
 class ParcelsProcessor extends WorkerHost {
