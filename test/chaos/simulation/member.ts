@@ -34,6 +34,8 @@ export interface Surroundings {
   readonly stranger: Stranger;
   readonly commandTimeout: number;
   readonly trace: SimulationTrace | undefined;
+  /** Notes what must not happen. */
+  trouble(what: string): void;
   /** Replaces the backend. Used to test the tests. */
   readonly disguise?: ((backend: LockBackend) => LockBackend) | undefined;
   readonly disguiseSynchronizers?: ((synchronizers: SynchronizerBackend) => SynchronizerBackend) | undefined;
@@ -67,7 +69,7 @@ export class Member {
   closing = false;
 
   constructor(
-    { time, network, servers, history, stranger, commandTimeout, trace, ...disguises }: Surroundings,
+    { time, network, servers, history, stranger, commandTimeout, trace, trouble, ...disguises }: Surroundings,
     readonly process: SimulatedProcess,
     settings: MemberSettings,
   ) {
@@ -100,7 +102,7 @@ export class Member {
       this.cables = [this.cable, cable];
       const onRenewed = (key: string, owner: string) => this.recorder.confirmed(key, owner);
       const thread = { library, watchdogTimeout, keepWhileBlocked };
-      standby = new SimulatedThread(this.thread, process, cable, servers, thread, onRenewed).standby;
+      standby = new SimulatedThread(this.thread, process, cable, servers, thread, onRenewed, trouble).standby;
     }
     const ms = (value: number) => value as Milliseconds;
     const engine = new LockEngine({

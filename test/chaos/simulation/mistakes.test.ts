@@ -15,6 +15,7 @@ import {
   renewsPermitsThatAreGone,
   renewsWhatIsGone,
 } from '../broken-scripts.js';
+import { countsFromLateAnswer, renewsWithoutEnd } from '../broken-threads.js';
 import { type KindName, LATER } from './kinds.js';
 import { simulate } from './run-schedules.js';
 
@@ -46,22 +47,29 @@ const IN_CALLS: [what: string, breakCalls: BrokenCalls][] = [
   ['half of a batch is sent again after NOSCRIPT', resendsHalf],
 ];
 
+const IN_THREAD: [what: string, breakThread: BrokenCalls][] = [
+  ['it renews for as long as the event loop is blocked', renewsWithoutEnd],
+  ['it counts a lease from a late answer', countsFromLateAnswer],
+];
+
 describe(`the simulation, from seed ${SEED} on, finds a mistake in what is executed in Redis`, () => {
   it.each(IN_SCRIPTS)('%s', (_what, changes) => find(brokenScripts(changes), ONLY_IN.get(changes)), LONGEST_SEARCH);
 
-  it.each(IN_CALLS)(
-    '%s',
-    async (_what, breakCalls) => {
-      const mend = breakCalls();
-      try {
-        await find();
-      } finally {
-        mend();
-      }
-    },
-    LONGEST_SEARCH,
-  );
+  it.each(IN_CALLS)('%s', (_what, breakCalls) => findWhile(breakCalls), LONGEST_SEARCH);
 });
+
+describe(`the simulation, from seed ${SEED} on, finds a mistake in the thread of keepWhileBlocked:`, () => {
+  it.each(IN_THREAD)('%s', (_what, breakThread) => findWhile(breakThread, 'stormyBlocked'), LONGEST_SEARCH);
+});
+
+async function findWhile(breakCalls: BrokenCalls, only?: KindName): Promise<void> {
+  const mend = breakCalls();
+  try {
+    await find(undefined, only);
+  } finally {
+    mend();
+  }
+}
 
 /** Runs schedules of all kinds, or of one, until one of them is not sound. */
 async function find(scripts?: ReturnType<typeof brokenScripts>, only?: KindName): Promise<void> {

@@ -131,6 +131,7 @@ export class Simulation {
       stranger: new Stranger(this.time, this.network, this.server),
       commandTimeout: chance.whole(...(this.kind.commandTimeouts ?? ([60, 200] as const))),
       trace: options.trace,
+      trouble: (what) => void this.troubles.push(what),
       disguise: options.disguise,
       disguiseSynchronizers: options.disguiseSynchronizers,
     };

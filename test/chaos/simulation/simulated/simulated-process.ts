@@ -17,6 +17,7 @@ export class SimulatedProcess implements Runtime {
   dead = false;
   /** Called with the time until which the process is paused. */
   onStall: (until: number) => void = () => {};
+  private blockedSince = 0;
   private awakeAt = 0;
   private suspended = 0;
   /** The timers that were neither cancelled nor called. */
@@ -107,8 +108,14 @@ export class SimulatedProcess implements Runtime {
 
   /** Blocks the event loop from now on. */
   block(duration: number): void {
+    if (this.time.now >= this.awakeAt) this.blockedSince = this.time.now;
     this.awakeAt = Math.max(this.awakeAt, this.time.now + duration);
     this.onStall(this.awakeAt);
+  }
+
+  /** For how long its event loop has been blocked, in milliseconds of its clock. */
+  get blockedFor(): number {
+    return this.time.now < this.awakeAt ? (this.time.now - this.blockedSince) * this.rate : 0;
   }
 
   /** Suspends its machine: the monotonic clock stops, but the wall clock does not. */

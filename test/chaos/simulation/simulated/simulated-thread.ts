@@ -16,6 +16,9 @@ export interface ThreadSettings {
   readonly keepWhileBlocked: number;
 }
 
+/** Times in shared memory are whole milliseconds. */
+const ROUNDING = 2;
+
 /**
  * The thread of `keepWhileBlocked`, with the real code of both sides and their shared memory. It is a process of its
  * own with the clocks of the process that it belongs to, so that each of them can be stopped alone.
@@ -26,16 +29,21 @@ export class SimulatedThread {
   private readonly backend: RedisBackend;
   private keeper: ServiceKeeper | undefined;
 
-  /** @param onRenewed called when it has renewed the lock of this key and owner */
+  /**
+   * @param onRenewed called when it has renewed the lock of this key and owner
+   * @param trouble called when it renews although the event loop has been blocked for longer than it may
+   */
   constructor(
     private readonly process: SimulatedProcess,
-    loop: SimulatedProcess,
+    private readonly loop: SimulatedProcess,
     cable: Cable,
     servers: readonly SimulatedServer[],
-    { library, watchdogTimeout, keepWhileBlocked }: ThreadSettings,
+    private readonly settings: ThreadSettings,
     private readonly onRenewed: (key: string, owner: string) => void,
+    private readonly trouble: (what: string) => void,
   ) {
     const { commandTimeout } = cable;
+    const { library, watchdogTimeout, keepWhileBlocked } = settings;
     this.backend = new RedisBackend({
       connection: new TopologyFactory(() => new SimulatedTopology(cable, servers, library)),
       runtime: process.unobserved,
@@ -78,13 +86,16 @@ export class SimulatedThread {
   }
 
   private observed(): KeeperBackend {
-    const { backend, process, onRenewed } = this;
+    const { backend, process, loop, onRenewed } = this;
+    const longest = this.settings.keepWhileBlocked + ROUNDING;
     return {
       synchronizers: backend.synchronizers,
       connectionError: undefined,
       ping: () => backend.ping(),
       close: () => backend.close(),
       renew: async (request) => {
+        const { blockedFor } = loop;
+        if (blockedFor > longest) this.trouble(`the thread renewed ${request.key} after a block of ${blockedFor} ms`);
         const isHeld = await backend.renew(request);
         if (isHeld) process.receive(0, () => onRenewed(request.key, request.owner));
         return isHeld;
