@@ -131,9 +131,9 @@ export class ThrowAwayApp {
   }
 
   /** Runs the compiled tests with the app's Vitest, and gives how many passed. */
-  async vitest(test: string): Promise<number> {
-    const args = ['node_modules/vitest/vitest.mjs', 'run', '--reporter=json', test];
-    return JSON.parse(await node(this.path, args)).numPassedTests;
+  async vitest(test: string, options: readonly string[] = [], env?: Record<string, string>): Promise<number> {
+    const args = ['node_modules/vitest/vitest.mjs', 'run', '--reporter=json', ...options, test];
+    return JSON.parse(await node(this.path, args, env)).numPassedTests;
   }
 
   /** Runs a command that a package has installed, and gives what it printed. */
