@@ -55,8 +55,11 @@ describe.each(ALL_SQL_LOCKS)('a waiter whose connection is cut silently, %s on %
         "SELECT pid AS id FROM pg_stat_activity WHERE wait_event_type = 'Lock'",
         "SELECT ID AS id FROM information_schema.PROCESSLIST WHERE COMMAND <> 'Sleep' AND (INFO LIKE '%FOR UPDATE' OR INFO LIKE 'SELECT GET_LOCK%')",
       );
-    await until(async () => (await waits()).length === 1);
-    const before = await waits();
+    let before: unknown[] = [];
+    await until(async () => {
+      before = await waits();
+      return before.length === 1;
+    });
     await sleep(6_000);
     expect(await waits()).toEqual(before);
     await lease.release();
