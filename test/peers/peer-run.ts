@@ -263,7 +263,7 @@ export class PeerRun {
   async collect(): Promise<void> {
     await this.start(IDLE, { keepWhileBlocked: KEEP_WHILE_BLOCKED });
     await this.hold(`collect ${LEASE} ${WAIT}`);
-    // A body that is told of the loss ends earlier.
+    // A body may end early when it learns that its lock was lost.
     await until(() => this.count('collected') > 0);
     const [longest] = this.records.flatMap((record) => (record.kind === 'collected' ? [record.longest] : []));
     if (longest <= LEASE) throw new Error(`The longest collection took ${longest} ms`);

@@ -43,7 +43,7 @@ interface QueueOfCallers<Queued> {
   readonly awaited?: Awaited;
   /** Describes what the callers wait for, for the log, if it is not a lock with a known holder. */
   describeObstacle?(write: (obstacle: string) => void): Promise<void>;
-  /** Whether a caller that tries once still waits for an answer of its own. */
+  /** Whether a caller that tries only once is still waiting for its own answer. */
   awaitsAnswer?(trier: Queued): boolean;
   /** Called after waiters have left the line without being served, in the order of their arrival. */
   left(waiters: readonly Queued[]): void;

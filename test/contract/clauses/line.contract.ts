@@ -442,7 +442,7 @@ export function describeLine(world: ContractWorld, type: 'reentrant' | 'fenced' 
 
     if (type !== 'permits') {
       itGrants(
-        'is told when the first in line stays or leaves while the holder is a client that knows no line',
+        'hears that the first in line stays or leaves while a client that uses no line holds the lock',
         async () => {
           const { bob, cem, bobs, cems } = await behind((uuid) => uuid);
           expect(await cem.refreshWaiter()).toBe(true);

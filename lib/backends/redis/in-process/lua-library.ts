@@ -188,9 +188,8 @@ function text(value: LuaValue): string {
 
 /** Two numbers, or two strings, can be compared. */
 function refuseIncomparable(left: LuaValue, right: LuaValue): void {
-  if (typeof left === 'number' && typeof right === 'number') return;
+  if (typeof left === typeof right && (typeof left === 'number' || typeof left === 'string')) return;
   const [one, other] = [typeOf(left), typeOf(right)];
-  if (one === other && one === 'string') return;
   raise(one === other ? `attempt to compare two ${one} values` : `attempt to compare ${one} with ${other}`);
 }
 
